@@ -159,7 +159,7 @@ fn spsv_solves_updates_and_analyses_again() {
 #[test]
 fn spsv_of_a_diagonal_is_a_copy() {
     let Some(gpu) = Gpu::new("spsv_of_a_diagonal_is_a_copy") else { return };
-    let empty = PatternView { row_ptr: &[0; 8], col_ind: &[] };
+    let empty = PatternView::new(&[0; 8], &[]);
     let pattern = DevicePattern::new(&gpu.handle, 1, empty).expect("a pattern");
     let mut spsv = Spsv::new(&gpu.handle, &pattern, Triangle::Lower, Diagonal::Unit);
     let (values, x) = (gpu.up(&[]), random_vector(7, 4));
@@ -280,7 +280,7 @@ fn block_ilu_of_the_vendor_reports_a_missing_diagonal() {
         return;
     };
     for b in [1, 3] {
-        let pattern = PatternView { row_ptr: &[0, 2, 4, 5, 6], col_ind: &[0, 3, 0, 1, 1, 3] };
+        let pattern = PatternView::new(&[0, 2, 4, 5, 6], &[0, 3, 0, 1, 1, 3]);
         let mut vendor = BlockIluVendor::new(&gpu.handle, b, pattern).expect("block ILU");
         let answer = vendor.analyse();
         assert_eq!(answer, Err(FactorFailure::ZeroPivot(2)), "block ILU, b = {b}: structural zero");
@@ -328,10 +328,10 @@ fn our_factors_are_solved_with() {
 fn wrong_patterns_and_layouts_are_refused() {
     let Some(gpu) = Gpu::new("wrong_patterns_and_layouts_are_refused") else { return };
     assert_eq!(version().as_deref(), Ok(gpu.handle.version()));
-    let unsorted = PatternView { row_ptr: &[0, 2, 3], col_ind: &[1, 0, 1] };
+    let unsorted = PatternView::new(&[0, 2, 3], &[1, 0, 1]);
     let error = DevicePattern::new(&gpu.handle, 1, unsorted).err().expect("unsorted columns");
     assert_eq!(error.message(), "pattern for cuSPARSE: columns of row 0 do not increase");
-    let strict = PatternView { row_ptr: &[0, 0, 1], col_ind: &[0] };
+    let strict = PatternView::new(&[0, 0, 1], &[0]);
     let error =
         SolveWithOurFactors::new(&gpu.handle, 2, strict, strict).err().expect("no diagonal");
     assert_eq!(error.message(), "factor for cuSPARSE: row 0 must end with its diagonal block");

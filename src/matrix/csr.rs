@@ -160,9 +160,13 @@ impl Csr {
     /// # Errors
     /// When there is one.
     pub(crate) fn check_finite(&self) -> Result<()> {
-        let Some(at) = self.values.par_iter().position_first(|v| !v.is_finite()) else {
-            return Ok(());
-        };
+        /// Values that are looked at together, which is many times faster than one by one.
+        const PART: usize = 1 << 13;
+        let finite = |part: &[f64]| part.iter().fold(true, |all, v| all & v.is_finite());
+        let parts = self.values.par_chunks(PART);
+        let Some(part) = parts.position_first(|part| !finite(part)) else { return Ok(()) };
+        let within = self.values[part * PART..].iter().take_while(|v| v.is_finite()).count();
+        let at = part * PART + within;
         let row = self.pattern.row_ptr.partition_point(|&p| p as usize <= at);
         let column = self.pattern.col_ind[at] + 1;
         Err(Error::input(format!(

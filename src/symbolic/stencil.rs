@@ -288,20 +288,22 @@ impl March {
 
 /// All offsets that occur, or `None` when there are too many or one leaves the box.
 fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
-    let [nx, ny, _] = extents;
+    let ([nx, ny, _], pattern) = (extents, rows.pattern);
     let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)];
+    let sign = if rows.backward { -1 } else { 1 };
     let of_line = |line: usize| {
         let mut seen: Vec<[i32; 3]> = Vec::new();
-        // entries of one row follow those of the row before: look there first
-        for i in line * nx..(line + 1) * nx {
-            let from = place(i);
-            for (at, j) in rows.row(i).enumerate() {
-                let to = place(j);
-                let d: [i64; 3] = std::array::from_fn(|k| to[k] as i64 - from[k] as i64);
+        let (mut i, end) = (line * nx, (line + 1) * nx);
+        while i < end {
+            let (from, columns) = (place(i), pattern.row(i));
+            for (at, &j) in columns.iter().enumerate() {
+                let to = place(j as usize);
+                let d: [i64; 3] = std::array::from_fn(|k| sign * (to[k] as i64 - from[k] as i64));
                 if d.iter().any(|d| d.abs() > FARTHEST) {
                     return None;
                 }
                 let d = d.map(|d| d as i32);
+                // entries of one row follow those of the row before: look there first
                 if seen.get(at) != Some(&d) && !seen.contains(&d) {
                     if seen.len() == MOST_OFFSETS {
                         return None;
@@ -309,6 +311,9 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
                     seen.push(d);
                 }
             }
+            // rows that repeat this one have its offsets until a column comes to the end of its line
+            let before_end = columns.iter().map(|&j| nx - 1 - j as usize % nx).min().unwrap_or(nx);
+            i += 1 + pattern.repeating(i + 1..end).min(before_end);
         }
         Some(seen)
     };
@@ -320,8 +325,8 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
         }
         (a.len() <= MOST_OFFSETS).then_some(a)
     };
-    let lines = rows.len() / nx;
-    let mut all = (0..lines).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
+    let mut all =
+        (0..pattern.row_ptr.len() / nx).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
     all.sort_by_key(|d| [d[2], d[1], d[0]]);
     Some(all)
 }
@@ -438,7 +443,7 @@ mod tests {
         }
         // one that is missing elsewhere
         let (row_ptr, col_ind) = without_entry(p.lower.view(), 700);
-        let rest = PatternView { row_ptr: &row_ptr, col_ind: &col_ind };
+        let rest = PatternView::new(&row_ptr, &col_ind);
         assert_eq!(stencil.lines(rest, false), None);
     }
 
@@ -471,18 +476,18 @@ mod tests {
         let view = p.lower.view();
         let of = |i, j| {
             let (row_ptr, col_ind) = with_entry(view, i, j);
-            Stencil::of_lower(PatternView { row_ptr: &row_ptr, col_ind: &col_ind })
+            Stencil::of_lower(PatternView::new(&row_ptr, &col_ind))
         };
         // one far entry is an offset more
         assert_eq!(of(511, 0).map(|s| s.offsets.len()), Some(4));
         let halves: Vec<u32> = (1..2000).map(|i| i / 2).collect();
         let row_ptr: Vec<u32> = std::iter::once(0).chain(0..2000).collect();
-        let pattern = PatternView { row_ptr: &row_ptr, col_ind: &halves };
+        let pattern = PatternView::new(&row_ptr, &halves);
         assert_eq!(Stencil::of_lower(pattern), None);
         let chain: Vec<u32> = (0..200).collect();
         let row_ptr: Vec<u32> = std::iter::once(0).chain(0..200).collect();
-        let pattern = PatternView { row_ptr: &row_ptr, col_ind: &chain[..199] };
+        let pattern = PatternView::new(&row_ptr, &chain[..199]);
         assert_eq!(Stencil::of_lower(pattern), None);
-        assert_eq!(Stencil::of_lower(PatternView { row_ptr: &[0; 100], col_ind: &[] }), None);
+        assert_eq!(Stencil::of_lower(PatternView::new(&[0; 100], &[])), None);
     }
 }

@@ -109,7 +109,7 @@ impl Blocks {
             col_ind.extend(self.pattern.row(i).iter().filter(inside));
             row_ptr.push(col_ind.len() as u32);
         }
-        let strict = PatternView { row_ptr: &row_ptr, col_ind: &col_ind };
+        let strict = PatternView::new(&row_ptr, &col_ind);
         let pattern = if self.b > 1 {
             with_diagonal(strict, triangle)
         } else {

@@ -65,7 +65,8 @@ impl Analysis {
         })
     }
 
-    /// Levels of the forward and the backward solve, for which a grid needs no schedules.
+    /// Levels of the forward and the backward solve, for which a grid needs no schedules: those of its march, of which
+    /// rows at the faces may not need the last few.
     pub(super) fn levels(&self, d: &Device, block_size: usize) -> [usize; 2] {
         let p = &self.pattern;
         if p.blocks() == p.rows() {
@@ -73,12 +74,15 @@ impl Analysis {
         }
         if self.schedules.get().is_none()
             && let Ok([Some(lower), Some(upper)]) = self.stencils(d, block_size)
-            && let Some(lower) = lower.levels(p.lower.entries())
-            && let Some(upper) = upper.levels(p.upper.entries())
         {
-            return [lower, upper];
+            return [lower, upper].map(|s| s.march().levels(s.extents));
         }
         [0, 1].map(|i: usize| self.schedules()[i].levels())
+    }
+
+    /// Those levels as they are, where schedules have been found.
+    pub(super) fn known_levels(&self) -> Option<[usize; 2]> {
+        self.schedules.get().map(|both| both.each_ref().map(Schedule::levels))
     }
 
     /// The stencils, looked for at the first call.

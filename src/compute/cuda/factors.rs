@@ -1,5 +1,6 @@
 //! Block ILU factors on the GPU: who makes them, and how they are solved with.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,13 +22,15 @@ use crate::base::measure::timed;
 use crate::base::parse::choice_name;
 use crate::base::units;
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
+use crate::symbolic::schedule::{levels_lower, levels_upper};
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Factors on the GPU, and how they are solved with.
 pub struct BlockIlu {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) block_size: usize,
-    pub(super) levels: [usize; 2],
+    /// Of both solves, once they are asked for or known.
+    levels: OnceCell<[usize; 2]>,
     pub(super) trisolve: Trisolve,
     /// Why this way, where the backend chose it.
     pub(super) reason: Option<String>,
@@ -74,8 +77,7 @@ impl BlockIlu {
                 None => (Analysis::new(pattern), None),
             },
         };
-        let levels = d.span("levels", || analysis.levels(d, block_size));
-        let new = |trisolve, reason, by| {
+        let new = |trisolve, reason, by, levels: Option<[usize; 2]>| {
             let pattern = Arc::clone(pattern);
             let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());
             let order = order.filter(|_| !knows);
@@ -83,7 +85,7 @@ impl BlockIlu {
             Ok(Self {
                 pattern,
                 block_size,
-                levels,
+                levels: levels.map_or_else(OnceCell::new, OnceCell::from),
                 trisolve,
                 reason,
                 precision,
@@ -95,7 +97,7 @@ impl BlockIlu {
         if k.vendor {
             sptrsv::in_float64(precision)?;
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
-            return new(sptrsv::LIBRARY, None, By::Vendor(Box::new(ilu)));
+            return new(sptrsv::LIBRARY, None, By::Vendor(Box::new(ilu)), None);
         }
         let empty = pattern.blocks() == pattern.rows();
         let within_kernel = k.mode.persistent() && !empty && order.is_none();
@@ -127,8 +129,9 @@ impl BlockIlu {
         })?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
+        let levels = analysis.known_levels();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
-        new(way, reason, By::Us(f, solve, trial))
+        new(way, reason, By::Us(f, solve, trial), levels)
     }
 
     /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
@@ -331,7 +334,9 @@ impl FactorInfo for BlockIlu {
     }
 
     fn levels(&self) -> [usize; 2] {
-        self.levels
+        let p = &self.pattern;
+        let found = || rayon::join(|| levels_lower(p), || levels_upper(p));
+        *self.levels.get_or_init(|| found().into())
     }
 
     fn factor_seconds(&self) -> Option<f64> {

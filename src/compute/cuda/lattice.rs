@@ -5,6 +5,9 @@ use rayon::prelude::*;
 
 use crate::matrix::pattern::PatternView;
 
+/// Rows of a task.
+const PART: usize = 1 << 13;
+
 /// Rows of a line on average, below which a pattern is no grid.
 const SHORTEST: usize = 4;
 
@@ -58,12 +61,21 @@ impl Lattice {
     pub(super) fn of(lower: PatternView) -> Option<Self> {
         let rows = lower.row_ptr.len() - 1;
         let follows = |i: usize| lower.row(i).last().is_some_and(|&j| j as usize + 1 == i);
-        let mut starts: Vec<u32> = (0..rows)
-            .into_par_iter()
-            .with_min_len(4096)
-            .filter(|&i| !follows(i))
-            .map(|i| i as u32)
-            .collect();
+        // rows that repeat one that follows do, too, and the others do not
+        let of_part = |part: usize| {
+            let (mut i, end) = (part * PART, ((part + 1) * PART).min(rows));
+            let mut starts = Vec::new();
+            while i < end {
+                let alike = 1 + lower.repeating(i + 1..end);
+                if !follows(i) {
+                    starts.extend((i..i + alike).map(|i| i as u32));
+                }
+                i += alike;
+            }
+            starts
+        };
+        let mut starts: Vec<u32> =
+            (0..rows.div_ceil(PART)).into_par_iter().flat_map_iter(of_part).collect();
         if starts.len() * SHORTEST > rows {
             return None;
         }
@@ -74,14 +86,23 @@ impl Lattice {
         }
         let of_line = |line: usize| {
             let mut found: Vec<Coupling> = Vec::new();
-            for i in starts[line] as usize..starts[line + 1] as usize {
+            let (mut i, end) = (starts[line] as usize, starts[line + 1] as usize);
+            while i < end {
+                let alike = 1 + lower.repeating(i + 1..end) as u32;
                 for &j in lower.row(i) {
-                    let line = of_row[j as usize] as usize;
-                    match found.iter_mut().find(|c| c.line == line) {
-                        Some(there) => there.entries += 1,
-                        None => found.push(Coupling { line, entries: 1 }),
+                    // columns j, j + 1 and so on of the rows that are alike, line by line
+                    let (mut j, last) = (j, j + alike);
+                    while j < last {
+                        let line = of_row[j as usize] as usize;
+                        let entries = starts[line + 1].min(last) - j;
+                        match found.iter_mut().find(|c| c.line == line) {
+                            Some(there) => there.entries += entries,
+                            None => found.push(Coupling { line, entries }),
+                        }
+                        j += entries;
                     }
                 }
+                i += alike as usize;
             }
             found.retain(|c| c.line != line);
             found

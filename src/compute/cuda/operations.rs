@@ -322,12 +322,8 @@ impl Storage for Cuda {
         let bsr = (format == Format::Bsr).then(|| span("blocks", || Bsr::from_csr(a)));
         if self.vendor {
             let (b, pattern, values) = match &bsr {
-                Some(a) => (
-                    block_size,
-                    PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() },
-                    a.values(),
-                ),
-                None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
+                Some(a) => (block_size, PatternView::new(a.row_ptr(), a.col_ind()), a.values()),
+                None => (1, PatternView::new(a.row_ptr(), a.col_ind()), a.values()),
             };
             let handle = self.library()?;
             let pattern =

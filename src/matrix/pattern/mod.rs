@@ -53,9 +53,26 @@ pub struct PatternView<'a> {
     pub row_ptr: &'a [u32],
     /// Column of each entry.
     pub col_ind: &'a [u32],
+    /// As [`Pattern`] has them.
+    repeats: &'a [u8],
 }
 
 impl<'a> PatternView<'a> {
+    /// The start of each row, and one past the end, and the columns.
+    pub const fn new(row_ptr: &'a [u32], col_ind: &'a [u32]) -> Self {
+        Self { row_ptr, col_ind, repeats: &[] }
+    }
+
+    /// How many of `rows`, from their first on, repeat the row before them: those that are known to, or where nothing
+    /// is known those that are seen to.
+    #[inline]
+    pub(crate) fn repeating(self, rows: std::ops::Range<usize>) -> usize {
+        if self.repeats.is_empty() {
+            return repeats::repeating(self, rows);
+        }
+        self.repeats.get(rows).map_or(0, |known| repeats::run(known, 1))
+    }
+
     /// Entries of row `i`.
     #[inline]
     pub fn range(self, i: usize) -> std::ops::Range<usize> {
@@ -110,7 +127,8 @@ impl Pattern<'_> {
 
     /// The pattern as plain slices.
     pub fn view(&self) -> PatternView<'_> {
-        PatternView { row_ptr: &self.row_ptr, col_ind: &self.col_ind }
+        let (row_ptr, col_ind) = (&*self.row_ptr, &*self.col_ind);
+        PatternView { row_ptr, col_ind, repeats: &self.repeats }
     }
 
     /// Number of rows.

@@ -65,7 +65,7 @@ mod tests {
             col_ind.extend(i.saturating_sub(1)..=(i + 1).min(99));
             row_ptr.push(col_ind.len() as u32);
         }
-        let p = PatternView { row_ptr: &row_ptr, col_ind: &col_ind };
+        let p = PatternView::new(&row_ptr, &col_ind);
         let counts = [0..100, 1..100, 2..100, 2..20, 29..29, 30..100, 31..100, 32..100, 99..100];
         assert_eq!(counts.map(|rows| repeating(p, rows)), [0, 0, 28, 18, 0, 0, 0, 67, 0]);
         let mut counts = vec![2; 50];

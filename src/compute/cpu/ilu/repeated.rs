@@ -54,7 +54,7 @@ pub(super) fn rows(job: &Job, rows: Range<usize>) -> usize {
     for &p in job.lower_pattern.row(first) {
         count = pattern.upper.repeated(after(p as usize, count));
     }
-    let a = PatternView { row_ptr: job.a.row_ptr(), col_ind: job.a.col_ind() };
+    let a = PatternView::new(job.a.row_ptr(), job.a.col_ind());
     let count = repeating(a, after(first, count));
     if count + 1 < LEAST { 1 } else { count + 1 }
 }

@@ -168,14 +168,13 @@ mod tests {
 
     fn refused(row_ptr: &[u32], col_ind: &[u32]) -> String {
         let rows = row_ptr.len().saturating_sub(1);
-        validate(2, PatternView { row_ptr, col_ind }, rows).unwrap_err().message().to_owned()
+        validate(2, PatternView::new(row_ptr, col_ind), rows).unwrap_err().message().to_owned()
     }
 
     #[test]
     fn only_patterns_pass() {
-        let passes = |col_ind, columns| {
-            validate(1, PatternView { row_ptr: &[0, 2, 2], col_ind }, columns).is_ok()
-        };
+        let passes =
+            |col_ind, columns| validate(1, PatternView::new(&[0, 2, 2], col_ind), columns).is_ok();
         assert!(passes(&[0, 1], 2) && passes(&[0, 6], 7));
         assert!(!passes(&[0, 6], 6) && !passes(&[0, 1], 1));
         let at = "pattern for cuSPARSE: ";
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn counts_must_fit_an_int() {
-        let huge = PatternView { row_ptr: &[0, 0], col_ind: &[] };
+        let huge = PatternView::new(&[0, 0], &[]);
         let error = validate(1 << 31, huge, 1).unwrap_err();
         assert_eq!(
             error.message(),

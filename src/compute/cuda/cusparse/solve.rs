@@ -195,15 +195,14 @@ pub fn with_diagonal(strict: PatternView<'_>, triangle: Triangle) -> Pattern<'st
 mod tests {
     use super::*;
 
-    const STRICT: PatternView<'static> =
-        PatternView { row_ptr: &[0, 0, 1, 3], col_ind: &[0, 0, 1] };
+    const STRICT: PatternView<'static> = PatternView::new(&[0, 0, 1, 3], &[0, 0, 1]);
 
     #[test]
     fn diagonal_blocks_go_where_bsrsv2_wants_them() {
         let lower = with_diagonal(STRICT, Triangle::Lower);
         assert_eq!(*lower.row_ptr, [0, 1, 3, 6]);
         assert_eq!(*lower.col_ind, [0, 0, 1, 0, 1, 2]);
-        let upper = PatternView { row_ptr: &[0, 2, 3, 3], col_ind: &[1, 2, 2] };
+        let upper = PatternView::new(&[0, 2, 3, 3], &[1, 2, 2]);
         let upper = with_diagonal(upper, Triangle::Upper);
         assert_eq!(*upper.row_ptr, [0, 3, 5, 6]);
         assert_eq!(*upper.col_ind, [0, 1, 2, 1, 2, 2]);

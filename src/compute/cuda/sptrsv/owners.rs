@@ -367,7 +367,8 @@ mod tests {
     fn parts_have_like_work() {
         let row_ptr: Vec<u32> =
             (0..=1000_u32).map(|i| if i < 3 { i / 2 } else { 3 * i - 6 }).collect();
-        let p = PatternView { row_ptr: &row_ptr, col_ind: &vec![0; 2994] };
+        let columns = vec![0; 2994];
+        let p = PatternView::new(&row_ptr, &columns);
         assert_eq!(Triangle::new(p, false).cut(4), [0, 251, 501, 751, 1000]);
     }
 

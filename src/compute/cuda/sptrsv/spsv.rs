@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn rows_of_points_have_the_blocks_of_their_row_side_by_side() {
-        let blocks = PatternView { row_ptr: &[0, 0, 1, 3], col_ind: &[0, 0, 1] };
+        let blocks = PatternView::new(&[0, 0, 1, 3], &[0, 0, 1]);
         let found = points(blocks, 2);
         assert_eq!(*found.row_ptr, [0, 0, 0, 2, 4, 8, 12]);
         assert_eq!(*found.col_ind, [0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 2, 3]);

@@ -83,8 +83,18 @@ fn distances(a: &Csr, block_size: usize) -> Option<Vec<i64>> {
         let (first, last) = (block[0] as usize, block[block.len() - 1] as usize);
         first.is_multiple_of(block_size) && last == first + block_size - 1
     };
+    let shift = block_size as u32;
+    // whether row i has the entries of the block row before
+    let again = |i: usize| {
+        let (row, before) = (a.row(i).0, a.row(i - block_size).0);
+        let same = |same, (j, b): (&u32, &u32)| same & (*j == b.wrapping_add(shift));
+        row.len() == before.len() && row.iter().zip(before).fold(true, same)
+    };
     let seen = |seen: Option<Vec<i64>>, i: usize| {
         let mut seen = seen?;
+        if i >= block_size && again(i) {
+            return Some(seen);
+        }
         for (at, block) in a.row(i).0.chunks(block_size).enumerate() {
             if !whole(block) {
                 return None;
