@@ -174,7 +174,7 @@ pub(super) fn fill(
     let (lower, upper) = (lower.repeating(of_lower), upper.repeating(of_upper));
     let filled = |i: usize| (1..=k).any(|s| diagonal_fills(&levels[..s], i));
     let no_diagonal = cut.no_diagonal.iter().copied().filter(|&i| !filled(i as usize)).collect();
-    Ok(FillPattern { lower, upper, no_diagonal })
+    Ok(FillPattern::new(lower, upper, no_diagonal))
 }
 
 /// Views of the levels that are known.

@@ -309,7 +309,7 @@ impl Grid {
                 }
             }
         });
-        let pattern = FillPattern { lower, upper, no_diagonal: Vec::new() };
+        let pattern = FillPattern::new(lower, upper, Vec::new());
         Some((sets, pattern))
     }
 }

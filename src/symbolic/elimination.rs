@@ -74,7 +74,7 @@ impl Split {
             half.shrink_to_fit();
             Pattern::new(ptr, half).in_blocks(block_size).repeating(repeats)
         };
-        FillPattern { lower: next(), upper: next(), no_diagonal: self.no_diagonal }
+        FillPattern::new(next(), next(), self.no_diagonal)
     }
 }
 

@@ -170,11 +170,7 @@ mod tests {
             Pattern::new(row_ptr, col_ind)
         };
         let no_diagonal = (0..rows.len()).filter(|i| !rows[*i].contains_key(i)).map(|i| i as u32);
-        FillPattern {
-            lower: half(|i, j| j < i),
-            upper: half(|i, j| j > i),
-            no_diagonal: no_diagonal.collect(),
-        }
+        FillPattern::new(half(|i, j| j < i), half(|i, j| j > i), no_diagonal.collect())
     }
 
     #[test]
@@ -184,7 +180,7 @@ mod tests {
         for k in 0..4 {
             for rule in [LevelRule::Min, LevelRule::Overwrite] {
                 let p = iluk(&a, k, rule, usize::MAX).expect("small");
-                let known = [&p.lower, &p.upper].map(known_to_repeat);
+                let known = [&p.lower, &p.upper].map(|p| known_to_repeat(p));
                 assert!(known.iter().all(|&n| n > a.rows() * 4 / 5), "{rule:?}, {k}: {known:?}");
             }
         }

@@ -1,7 +1,7 @@
 //! Patterns of triangular factors.
 
 use crate::matrix::Csr;
-use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::{Lazy, Pattern};
 
 /// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
 /// every row. Columns of a row are in the order of elimination, which may differ from that of the rows in a part of
@@ -9,14 +9,19 @@ use crate::matrix::pattern::Pattern;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillPattern {
     /// Pattern of L without its unit diagonal.
-    pub lower: Pattern<'static>,
+    pub lower: Lazy,
     /// Pattern of U without the diagonal.
-    pub upper: Pattern<'static>,
+    pub upper: Lazy,
     /// Rows whose diagonal is neither an entry of A nor fill: their pivot is zero.
     pub no_diagonal: Vec<u32>,
 }
 
 impl FillPattern {
+    /// Of the strictly lower and the strictly upper part, which are there, and the rows without a diagonal.
+    pub fn new(lower: Pattern<'static>, upper: Pattern<'static>, no_diagonal: Vec<u32>) -> Self {
+        Self { lower: lower.into(), upper: upper.into(), no_diagonal }
+    }
+
     /// Unknowns per block.
     pub fn block_size(&self) -> usize {
         self.lower.block_size()
@@ -68,6 +73,11 @@ impl FillPattern {
         Pattern::new(row_ptr, col_ind).in_blocks(self.block_size())
     }
 
+    /// Whether its rows are in this memory.
+    pub(crate) fn is_there(&self) -> bool {
+        self.lower.is_there() && self.upper.is_there()
+    }
+
     /// Bytes held by the pattern.
     pub fn bytes(&self) -> usize {
         self.lower.bytes() + self.upper.bytes()
@@ -77,13 +87,13 @@ impl FillPattern {
     #[must_use]
     pub fn transposed(&self) -> Self {
         let (lower, upper) = (self.upper.transposed(), self.lower.transposed());
-        Self { lower, upper, no_diagonal: self.no_diagonal.clone() }
+        Self::new(lower, upper, self.no_diagonal.clone())
     }
 
     /// The pattern of a diagonal matrix of `rows` blocks: what block Jacobi keeps.
     pub fn diagonal(rows: usize, block_size: usize) -> Self {
         let empty = || Pattern::new(vec![0; rows + 1], Vec::new()).in_blocks(block_size);
-        Self { lower: empty(), upper: empty(), no_diagonal: Vec::new() }
+        Self::new(empty(), empty(), Vec::new())
     }
 
     /// That of the diagonal blocks of `a`.

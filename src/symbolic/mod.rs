@@ -2,6 +2,7 @@
 //!
 //! Fill levels, colours and schedules work on the pattern of the blocks ([`crate::matrix::pattern`]).
 
+mod box_fill;
 mod by_level;
 mod cells;
 pub mod colour;
@@ -25,6 +26,7 @@ mod repeats;
 pub mod schedule;
 pub mod stencil;
 
+pub use box_fill::BoxFill;
 pub use cells::{coloured, eliminated};
 pub(crate) use colour::independent_set;
 pub use colour::{Colouring, colours, colours_of_power};

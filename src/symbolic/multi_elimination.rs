@@ -190,7 +190,7 @@ fn pattern(
         upper.extend(behind.iter().skip_while(|&&j| j as usize == at));
     });
     let [lower, upper] = found?;
-    Ok(FillPattern { lower, upper, no_diagonal: Vec::new() })
+    Ok(FillPattern::new(lower, upper, Vec::new()))
 }
 
 #[cfg(test)]

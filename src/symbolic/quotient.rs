@@ -124,7 +124,7 @@ pub(super) fn fill(a: &Pattern, k: usize, limit: usize, threads: Threads) -> Opt
         right[..before].iter_mut().zip(i as u32 + 1..).for_each(|(to, j)| *to = j);
         expanded(&filled.upper, &mut right[before..]);
     });
-    Some(FillPattern { lower, upper, no_diagonal: Vec::new() })
+    Some(FillPattern::new(lower, upper, Vec::new()))
 }
 
 #[cfg(test)]

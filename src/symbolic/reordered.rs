@@ -32,7 +32,7 @@ fn cut(threads: Threads, p: &Pattern, row: impl Fn(usize, &mut Vec<u32>) + Sync)
         upper.extend(behind.iter().skip_while(|&&j| j as usize == i));
     });
     let [lower, upper] = found.expect("as many entries as there were");
-    FillPattern { lower, upper, no_diagonal: Vec::new() }
+    FillPattern::new(lower, upper, Vec::new())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::base::threads::Threads;
-use crate::matrix::pattern::PatternView;
+use crate::matrix::pattern::{Pattern, PatternView};
 
 /// Offsets of a stencil at most.
 const MOST_OFFSETS: usize = 64;
@@ -104,13 +104,51 @@ impl Stencil {
     fn of(rows: &Rows) -> Option<Self> {
         let n = rows.len();
         let extents = box_extents(n, |i, j| rows.has(i, j))?;
-        let nx = extents[0];
-        if n / nx < FEWEST_COLUMNS {
+        if n / extents[0] < FEWEST_COLUMNS {
             return None;
         }
-        let offsets = offsets(rows, extents)?;
-        let entries = rows.pattern.entries();
-        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
+        let new = Self { extents, offsets: offsets(rows, extents)? };
+        new.is_worth_it(rows.pattern.entries()).then_some(new)
+    }
+
+    /// All offsets that occur in a triangle of a box, an `upper` one turned around; `None` when there are too many or one
+    /// reaches too far, or the rows show another box.
+    pub(super) fn offsets_of(
+        pattern: PatternView,
+        extents: [usize; 3],
+        upper: bool,
+    ) -> Option<Vec<[i32; 3]>> {
+        let rows = Rows { pattern, backward: upper };
+        let shown = box_extents(rows.len(), |i, j| rows.has(i, j))?;
+        if shown == extents { offsets(&rows, extents) } else { None }
+    }
+
+    /// Whether a pattern with so many entries gains from the box, which is stored as if it had all.
+    pub(super) fn is_worth_it(&self, entries: usize) -> bool {
+        let [nx, ny, nz] = self.extents;
+        ny * nz >= FEWEST_COLUMNS && self.offsets.len() * nx * ny * nz <= MOST_WASTE * entries
+    }
+
+    /// The pattern that has all entries which lead into the box.
+    pub(super) fn pattern(&self) -> Pattern<'static> {
+        let [nx, ny, nz] = self.extents.map(|n| n as i32);
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for (z, y, x) in (0..nz)
+            .flat_map(|z| (0..ny).map(move |y| (z, y)))
+            .flat_map(|(z, y)| (0..nx).map(move |x| (z, y, x)))
+        {
+            let start = col_ind.len();
+            let inside = |o: &&[i32; 3]| {
+                (0..nx).contains(&(x + o[0]))
+                    && (0..ny).contains(&(y + o[1]))
+                    && (0..nz).contains(&(z + o[2]))
+            };
+            let place = |o: &[i32; 3]| (((z + o[2]) * ny + y + o[1]) * nx + x + o[0]) as u32;
+            col_ind.extend(self.offsets.iter().filter(inside).map(place));
+            col_ind[start..].sort_unstable();
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern::new(row_ptr, col_ind)
     }
 
     /// Whether a triangle with so many entries has all that lead into the box.
@@ -148,11 +186,24 @@ impl Stencil {
                 |o: &&[i32; 3]| (0..ny).contains(&(y + o[1])) && (0..nz).contains(&(z + o[2]));
             let led = |o: &[i32; 3]| (o[0], (o[2] * ny + o[1]) * nx + o[0]);
             let there: Vec<(i32, i32)> = offsets.iter().filter(within).map(led).collect();
-            (0..nx).all(|x| {
-                let i = line as i32 * nx + x;
+            // between these all offsets lead into the box
+            let first = there.iter().map(|(dx, _)| -dx).max().unwrap_or(0).max(0);
+            let last = nx - there.iter().map(|(dx, _)| *dx).max().unwrap_or(0).max(0);
+            let (start, mut x) = (line * nx as usize, 0);
+            while x < nx {
+                let i = start + x as usize;
                 let inside = there.iter().filter(|(dx, _)| (0..nx).contains(&(x + dx)));
-                inside.map(|(_, far)| (i + far) as u32).eq(pattern.row(i as usize).iter().copied())
-            })
+                let columns = inside.map(|(_, far)| (i as i32 + far) as u32);
+                if !columns.eq(pattern.row(i).iter().copied()) {
+                    return false;
+                }
+                x += 1;
+                if x > first && x < last {
+                    // rows that repeat one that is right are right
+                    x += pattern.repeating(i + 1..start + last as usize) as i32;
+                }
+            }
+            true
         };
         let lines = extents[1] * extents[2];
         let whole = match threads {
@@ -221,12 +272,20 @@ impl Stencil {
             lines.0 |= inner.0;
         }
         // and there they are in all rows
+        (self.entries(&lines, upper) == entries).then_some(lines)
+    }
+
+    /// Entries of a triangle that has those at each offset in these lines of the box, wherever they lead into it; at the
+    /// opposite of each offset for an `upper` one.
+    pub(super) fn entries(&self, lines: &[Lines], upper: bool) -> usize {
+        let [nx, ny, nz] = self.extents;
+        let sign = if upper { -1 } else { 1 };
         let among = |n: usize, d: i32, first: bool| {
             let range = if first { 0..1 } else { 1..n };
             range.filter(|&c| (0..n as i64).contains(&(c as i64 + i64::from(d)))).count()
         };
         let count = |(o, lines): (&[i32; 3], &Lines)| -> usize {
-            let [dx, dy, dz] = opposite(o);
+            let [dx, dy, dz] = o.map(|d| sign * d);
             let columns = |first_y: bool, first_z: bool| {
                 let there =
                     lines.0 & Lines::kind(usize::from(!first_y), usize::from(!first_z)).0 > 0;
@@ -236,8 +295,7 @@ impl Stencil {
             nx.saturating_sub(dx.unsigned_abs() as usize)
                 * kinds.iter().map(|&(y, z)| columns(y, z)).sum::<usize>()
         };
-        let expected: usize = self.offsets.iter().zip(&lines).map(count).sum();
-        (expected == entries).then_some(lines)
+        self.offsets.iter().zip(lines).map(count).sum()
     }
 
     /// The order of the solve.

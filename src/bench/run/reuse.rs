@@ -85,8 +85,9 @@ impl Reuse {
 
     /// Keeps a pattern that took `seconds`.
     pub(super) fn keep(&mut self, of: Of, pattern: &Arc<FillPattern>, seconds: f64) {
-        self.pattern =
-            (seconds >= WORTH_KEEPING).then(|| Known { of, pattern: Arc::clone(pattern), seconds });
+        // rows that lie on a device would come at a time that is not theirs
+        let keep = seconds >= WORTH_KEEPING && pattern.is_there();
+        self.pattern = keep.then(|| Known { of, pattern: Arc::clone(pattern), seconds });
     }
 }
 

@@ -424,11 +424,8 @@ mod tests {
         let n = 8192;
         let columns = (1..n).map(|i| i * 7919 % 8191 % i).collect::<Vec<_>>();
         let pattern = Pattern::new((0..1).chain(0..n).collect::<Vec<_>>(), columns);
-        let scattered = FillPattern {
-            upper: Pattern::new(vec![0; n as usize + 1], vec![]),
-            lower: pattern,
-            no_diagonal: Vec::new(),
-        };
+        let scattered =
+            FillPattern::new(pattern, Pattern::new(vec![0; n as usize + 1], vec![]), Vec::new());
         let [(pattern, sweep, schedule), _] = sides(&scattered);
         assert!(Graph::of_chunks(pattern, sweep, |rows, _| rows as u64).is_none());
         let order = Order::new(pattern, sweep, &schedule, 8, 2);

@@ -255,11 +255,11 @@ fn adaptive_rows_have_the_precision_that_dense_condition_numbers_say() {
         crate::matrix::pattern::Pattern::new(row_ptr, col_ind).in_blocks(b)
     };
     let n = rows as u32;
-    let pattern = FillPattern {
-        lower: part((0..=n).map(|i| i.saturating_sub(1)).collect(), (0..n - 1).collect()),
-        upper: part((0..=n).map(|i| i.min(n - 1)).collect(), (1..n).collect()),
-        no_diagonal: Vec::new(),
-    };
+    let pattern = FillPattern::new(
+        part((0..=n).map(|i| i.saturating_sub(1)).collect(), (0..n - 1).collect()),
+        part((0..=n).map(|i| i.min(n - 1)).collect(), (1..n).collect()),
+        Vec::new(),
+    );
     let mut blocks = Blocks::<f64>::zeros(&pattern);
     let mut number = || random.random_range(-1.0..1.0);
     blocks.lower.iter_mut().for_each(|v| *v = number());

@@ -243,11 +243,11 @@ mod tests {
             let part = crate::matrix::pattern::Pattern::new(row_ptr.to_vec(), col_ind.to_vec());
             part.in_blocks(2)
         };
-        let pattern = FillPattern {
-            lower: part(&[0, 0, 1, 2], &[0, 0]),
-            upper: part(&[0, 1, 2, 2], &[2, 2]),
-            no_diagonal: Vec::new(),
-        };
+        let pattern = FillPattern::new(
+            part(&[0, 0, 1, 2], &[0, 0]),
+            part(&[0, 1, 2, 2], &[2, 2]),
+            Vec::new(),
+        );
         let rounded = |change: fn(&mut Blocks<f64>)| {
             let mut blocks = Blocks::<f64>::zeros(&pattern);
             blocks.inverse_diagonal.chunks_exact_mut(4).for_each(|d| (d[0], d[3]) = (1.0, 1.0));

@@ -9,7 +9,7 @@ use super::symbolic::schedule;
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
-use crate::symbolic::{FillPattern, Schedule, Stencil};
+use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
 const OLDEST_ARCH: (i32, i32) = (9, 0);
@@ -22,6 +22,8 @@ pub(super) struct Analysis {
     pattern: Arc<FillPattern>,
     /// L and U, where they are on the device already.
     pub(super) triangles: Option<Triangles>,
+    /// The factors of a stencil on a box, where they are.
+    pub(super) boxed: Option<BoxFill>,
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
 }
@@ -30,7 +32,7 @@ impl Analysis {
     pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
         let pattern = Arc::clone(pattern);
         let (schedules, stencils) = (OnceCell::new(), OnceCell::new());
-        Self { pattern, triangles: None, schedules, stencils }
+        Self { pattern, triangles: None, boxed: None, schedules, stencils }
     }
 
     /// The same of a pattern that the device has made, which finds the schedules, too, unless a stencil tells
@@ -39,8 +41,13 @@ impl Analysis {
         d: &Device,
         pattern: &Arc<FillPattern>,
         triangles: Triangles,
+        boxed: Option<BoxFill>,
     ) -> Result<Self> {
-        let new = Self { triangles: Some(triangles.clone()), ..Self::new(pattern) };
+        let mut new = Self { triangles: Some(triangles.clone()), boxed, ..Self::new(pattern) };
+        if let Some(BoxFill { stencils, .. }) = &new.boxed {
+            new.stencils =
+                OnceCell::from(suited(d, pattern.block_size(), || stencils.clone(), pattern));
+        }
         if new.stencils(d, pattern.block_size()).is_ok() {
             return Ok(new);
         }
@@ -95,16 +102,27 @@ impl Analysis {
 /// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
 /// stencil on a box.
 fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> Stencils {
+    let find = || {
+        let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
+        rayon::join(|| Stencil::of_lower(lower), || Stencil::of_upper(upper)).into()
+    };
+    suited(d, block_size, find, pattern)
+}
+
+/// Those that `find` finds, where there are kernels for them.
+fn suited(
+    d: &Device,
+    block_size: usize,
+    find: impl FnOnce() -> [Option<Stencil>; 2],
+    pattern: &FillPattern,
+) -> Stencils {
     if d.arch() < OLDEST_ARCH {
         return Err("the GPU is older than compute capability 9.0");
     }
     if block_size > LARGEST_BLOCK {
         return Err("blocks are larger than 32");
     }
-    let (lower, upper) = rayon::join(
-        || Stencil::of_lower(pattern.lower.view()),
-        || Stencil::of_upper(pattern.upper.view()),
-    );
+    let [lower, upper] = find();
     if lower.is_none() && pattern.lower.entries() > 0
         || upper.is_none() && pattern.upper.entries() > 0
     {

@@ -70,8 +70,8 @@ impl BlockIlu {
         let (analysis, order) = match sets {
             Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
             None => match k.triangles_of(pattern) {
-                Some(triangles) => {
-                    let found = || Analysis::of_triangles(d, pattern, triangles);
+                Some((triangles, boxed)) => {
+                    let found = || Analysis::of_triangles(d, pattern, triangles, boxed);
                     (d.span("analysis of triangles", found)?, None)
                 }
                 None => (Analysis::new(pattern), None),

@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use crate::matrix::pattern::PatternView;
+use crate::symbolic::Stencil;
 
 /// Rows of a task.
 const PART: usize = 1 << 13;
@@ -109,8 +110,41 @@ impl Lattice {
         };
         let couplings: Vec<Vec<Coupling>> =
             (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
-        let near = nearest(&couplings)?;
-        let (at, shear, exact) = places(&starts, near, &couplings);
+        Self::on(starts, &couplings)
+    }
+
+    /// The same of a stencil on a box, as if no row lacked any of its entries.
+    pub(super) fn of_stencil(stencil: &Stencil) -> Option<Self> {
+        let [nx, ny, nz] = stencil.extents;
+        if nx < SHORTEST {
+            return None;
+        }
+        let mut apart: Vec<([i32; 2], u32)> = Vec::new();
+        for &[dx, dy, dz] in stencil.offsets.iter().filter(|o| o[1..] != [0; 2]) {
+            let entries = nx.saturating_sub(dx.unsigned_abs() as usize) as u32;
+            match apart.iter_mut().find(|(at, _)| *at == [dy, dz]) {
+                Some((_, there)) => *there += entries,
+                None => apart.push(([dy, dz], entries)),
+            }
+        }
+        let of_line = |line: usize| {
+            let (y, z) = ((line % ny) as i32, (line / ny) as i32);
+            let coupling = |&([dy, dz], entries): &([i32; 2], u32)| {
+                let (y, z) = (y + dy, z + dz);
+                let inside = (0..ny as i32).contains(&y) && (0..nz as i32).contains(&z);
+                inside.then(|| Coupling { line: z as usize * ny + y as usize, entries })
+            };
+            apart.iter().filter_map(coupling).collect()
+        };
+        let couplings: Vec<Vec<Coupling>> = (0..ny * nz).map(of_line).collect();
+        Self::on((0..=ny * nz).map(|line| (line * nx) as u32).collect(), &couplings)
+    }
+
+    /// With the first rows of the lines, and one past the last row, and what each line is coupled with.
+    fn on(starts: Vec<u32>, couplings: &[Vec<Coupling>]) -> Option<Self> {
+        let rows = *starts.last()? as usize;
+        let near = nearest(couplings)?;
+        let (at, shear, exact) = places(&starts, near, couplings);
         // lines of cells, which wells are not
         let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
         let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
@@ -295,7 +329,7 @@ mod tests {
 
     fn filled(a: &Csr, block_size: usize, fill: usize) -> Pattern<'static> {
         let a = a.in_blocks(block_size);
-        iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).expect("small").lower
+        iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).expect("small").lower.into()
     }
 
     fn lower(matrix: &str, block_size: usize, fill: usize) -> Pattern<'static> {
@@ -332,6 +366,21 @@ mod tests {
             assert_eq!(lattice.starts, starts);
             let at: Vec<[usize; 2]> = (0..56).map(|l| [l % 8 + shear * (l / 8), l / 8]).collect();
             assert_eq!(lattice.at, at, "k = {fill}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_stencil_are_those_of_its_rows() {
+        for matrix in ["poisson3d:9x8x7", "poisson3d:24x3x40"] {
+            for fill in 0..4 {
+                let p = lower(matrix, 1, fill);
+                let stencil = Stencil::of_lower(p.view()).expect("a stencil");
+                assert_eq!(
+                    Lattice::of_stencil(&stencil),
+                    Lattice::of(p.view()),
+                    "{matrix}, {fill}"
+                );
+            }
         }
     }
 

@@ -88,8 +88,8 @@ pub struct Cuda {
     sharers: Option<usize>,
     /// Stream of copies between ranks, made when it is first needed.
     copies: OnceCell<Arc<CudaStream>>,
-    /// Whether patterns, schedules and blocks are made on the device.
-    sets_up: bool,
+    /// Where patterns, schedules and blocks are made.
+    setup: symbolic::Place,
     /// The last pattern that was.
     pattern: RefCell<Option<Known>>,
 }
@@ -144,7 +144,7 @@ impl Cuda {
             compiled_before,
             sharers: None,
             copies: OnceCell::new(),
-            sets_up: !vendor && symbolic::on_device()?,
+            setup: if vendor { symbolic::Place::Host } else { symbolic::place()? },
             pattern: RefCell::default(),
         })
     }

@@ -16,15 +16,17 @@ use super::launch::address;
 use super::sparse::Sparse;
 use super::spmv::Stored;
 use super::storage::Factored;
+use super::symbolic::Place;
 use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, LevelRule};
 use crate::base::error::{Error, Result};
 use crate::base::measure::spans::span;
+use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
 use crate::matrix::pattern::{PatternView, TooLarge};
 use crate::matrix::{Bsr, Csr};
-use crate::symbolic::{FillPattern, GridPattern, Schedule};
+use crate::symbolic::{BoxFill, FillPattern, GridPattern, Schedule};
 
 impl Cuda {
     /// Factors of a matrix; what fails is kept for [`Platform::check`](crate::compute::Platform::check).
@@ -51,7 +53,7 @@ impl Platform for Cuda {
                     Some(1) => " each".to_owned(),
                     Some(ranks) => format!(" shared by {ranks}"),
                 });
-                if self.sets_up { format!("{device}, setup there") } else { device }
+                if self.setup == Place::Device { format!("{device}, setup there") } else { device }
             }
         }
     }
@@ -316,7 +318,7 @@ impl Storage for Cuda {
             }
             return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
-        if self.sets_up && format == Format::Bsr {
+        if self.setup == Place::Device && format == Format::Bsr {
             return Stored::blocks(d, a).map(Matrix::Ours);
         }
         let bsr = (format == Format::Bsr).then(|| span("blocks", || Bsr::from_csr(a)));
@@ -366,7 +368,13 @@ impl Factors for Cuda {
     ) -> Result<Option<Result<Arc<FillPattern>, TooLarge>>> {
         // without fill there is no level to update
         let by_rule = rule == LevelRule::Min || fill == 0;
-        (self.sets_up && by_rule).then(|| self.filled(a, fill, limit)).transpose()
+        if !by_rule || self.setup == Place::Host {
+            return Ok(None);
+        }
+        let told = || span("box", || BoxFill::of_matrix(Threads::Pool, a, fill));
+        let boxed = if self.mode.persistent() { None } else { told() };
+        let there = boxed.is_some() || self.setup == Place::Device;
+        there.then(|| self.filled(a, fill, boxed, limit)).transpose()
     }
 
     fn ilu_analyse(

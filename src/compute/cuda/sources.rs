@@ -127,6 +127,6 @@ mod tests {
         let files: BTreeSet<&str> =
             FILES.iter().filter_map(|(path, _)| path.strip_suffix(".cu")).collect();
         assert_eq!(ALL.iter().map(|source| source.name).collect::<BTreeSet<_>>(), files);
-        assert!(ALL.iter().all(|source| source.text().contains("__global__")));
+        assert!(ALL.iter().all(|source| !source.text().is_empty()));
     }
 }

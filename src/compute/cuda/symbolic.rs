@@ -15,10 +15,11 @@ use super::launch::{Address, SparseArg, address};
 use super::layout::shared;
 use super::sources::SYMBOLIC;
 use super::storage::{DevicePattern, Triangles};
+use crate::base::choices::LevelRule;
 use crate::base::error::{Error, Result};
-use crate::matrix::Csr;
-use crate::matrix::pattern::{Pattern, TooLarge};
-use crate::symbolic::{FillPattern, Schedule};
+use crate::matrix::pattern::{Lazy, Pattern, TooLarge};
+use crate::matrix::{Csr, CsrPattern};
+use crate::symbolic::{BoxFill, FillPattern, Schedule, iluk};
 
 shared! {
     HalfArg = "Half" of "setup/symbolic.cu" { begin: Address, end: Address, columns: Address }
@@ -55,6 +56,25 @@ impl Rows {
         let row_ptr = d.host_part(&p.row_ptr, p.row_ptr.len())?;
         let col_ind = d.host_part(&p.col_ind, self.entries)?;
         Ok(Pattern::new(row_ptr, col_ind).in_blocks(block_size))
+    }
+
+    /// The same once somebody looks at it there; `again` finds it if the device has failed.
+    fn later(
+        &self,
+        d: &Arc<Device>,
+        block_size: usize,
+        again: impl FnOnce() -> Pattern<'static> + Send + 'static,
+    ) -> Lazy {
+        let (d, p, entries) = (Arc::clone(d), Arc::clone(&self.pattern), self.entries);
+        // by one thread: the others may wait for it, and must not be asked to help
+        let fetched = move || -> Result<Pattern<'static>> {
+            d.enter()?;
+            let (row_ptr, mut col_ind) = (d.host(&p.row_ptr)?, d.host(&p.col_ind)?);
+            col_ind.truncate(entries);
+            Ok(Pattern::new(row_ptr, col_ind))
+        };
+        let rows = self.pattern.row_ptr.len() - 1;
+        Lazy::new([rows, entries, block_size], move || fetched().unwrap_or_else(|_| again()))
     }
 
     fn half(&self) -> HalfArg {
@@ -234,7 +254,25 @@ impl Filled {
     /// The same on the host.
     pub(super) fn host(&self, d: &Device, block_size: usize) -> Result<FillPattern> {
         let (lower, upper) = (self.lower.host(d, block_size)?, self.upper.host(d, block_size)?);
-        Ok(FillPattern { lower, upper, no_diagonal: self.no_diagonal.clone() })
+        Ok(FillPattern::new(lower, upper, self.no_diagonal.clone()))
+    }
+
+    /// The same once somebody looks at it there, for the factors of `a` with blocks of one unknown.
+    fn later(&self, d: &Arc<Device>, a: &CsrPattern, fill: usize) -> FillPattern {
+        let again = || {
+            let a = a.clone();
+            move || {
+                let (row_ptr, col_ind) = a.arrays();
+                let a = Pattern::new(row_ptr, col_ind);
+                iluk(&a, fill, LevelRule::Min, usize::MAX).expect("it has been found before")
+            }
+        };
+        let (of_lower, of_upper) = (again(), again());
+        FillPattern {
+            lower: self.lower.later(d, 1, move || of_lower().lower.into()),
+            upper: self.upper.later(d, 1, move || of_upper().upper.into()),
+            no_diagonal: self.no_diagonal.clone(),
+        }
     }
 }
 
@@ -292,10 +330,12 @@ fn by_digit(
 pub(super) struct Known {
     of: Weak<FillPattern>,
     triangles: Triangles,
+    boxed: Option<BoxFill>,
 }
 
 impl Cuda {
-    /// The pattern of block ILU(k) of `a` by the level rule `min`, found on the device.
+    /// The pattern of block ILU(k) of `a` by the level rule `min`, found on the device. Where it is told as `boxed` what
+    /// will be found, its rows come to the host when somebody looks at them.
     ///
     /// # Errors
     /// When the device fails or has too little memory; the inner one when `limit` is passed.
@@ -303,6 +343,7 @@ impl Cuda {
         &self,
         a: &Csr,
         fill: usize,
+        boxed: Option<BoxFill>,
         limit: usize,
     ) -> Result<std::result::Result<Arc<FillPattern>, TooLarge>> {
         let (d, b) = (&*self.device, a.block_size());
@@ -317,16 +358,26 @@ impl Cuda {
             Ok(filled) => filled,
             Err(at) => return Ok(Err(at)),
         };
-        let pattern = Arc::new(d.span("pattern to the host", || filled.host(d, b))?);
+        let entries = [filled.lower.entries, filled.upper.entries];
+        let boxed = boxed.filter(|known| known.entries == entries);
+        let pattern = if boxed.is_some() {
+            filled.later(&self.device, a.pattern(), fill)
+        } else {
+            d.span("pattern to the host", || filled.host(d, b))?
+        };
+        let pattern = Arc::new(pattern);
         let triangles = [filled.lower.pattern, filled.upper.pattern];
-        self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles }));
+        self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles, boxed }));
         Ok(Ok(pattern))
     }
 
-    /// The triangles of the last pattern that was [`filled`](Self::filled), once.
-    pub(super) fn triangles_of(&self, pattern: &Arc<FillPattern>) -> Option<Triangles> {
+    /// The triangles of the last pattern that was [`filled`](Self::filled), and what is known of them, once.
+    pub(super) fn triangles_of(
+        &self,
+        pattern: &Arc<FillPattern>,
+    ) -> Option<(Triangles, Option<BoxFill>)> {
         let known = self.pattern.take()?;
-        (known.of.as_ptr() == Arc::as_ptr(pattern)).then_some(known.triangles)
+        (known.of.as_ptr() == Arc::as_ptr(pattern)).then_some((known.triangles, known.boxed))
     }
 
     /// The schedules of the forward and the backward solve with factors on the last pattern that was
@@ -336,27 +387,38 @@ impl Cuda {
     /// When the device fails or has too little memory, or has not made the pattern.
     pub fn schedules(&self, pattern: &Arc<FillPattern>) -> Result<[Schedule; 2]> {
         let unknown = || Error::run("the device has not made this pattern");
-        let [lower, upper] = self.triangles_of(pattern).ok_or_else(unknown)?;
+        let ([lower, upper], _) = self.triangles_of(pattern).ok_or_else(unknown)?;
         Ok([schedule(&self.device, &lower, false)?, schedule(&self.device, &upper, true)?])
     }
 }
 
-/// Environment variable with where [`Cuda`] makes patterns, schedules and blocks: `host`, where it is not set, or
-/// `device`.
+/// Where [`Cuda`] makes patterns, schedules and blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On the host.
+    Host,
+    /// Patterns of matrices that are a stencil on a box on the device, all else on the host.
+    Best,
+    /// On the device.
+    Device,
+}
+
+/// Environment variable with the [`Place`]: `host` or `device`; unset, what is best.
 const SETUP: &str = "BILU_BENCH_SETUP";
 
-/// Whether [`SETUP`] names the device.
+/// What [`SETUP`] says.
 ///
 /// # Errors
 /// When it is neither.
-pub(super) fn on_device() -> Result<bool> {
-    names_device(&std::env::var_os(SETUP).unwrap_or_default().to_string_lossy())
+pub(super) fn place() -> Result<Place> {
+    named(&std::env::var_os(SETUP).unwrap_or_default().to_string_lossy())
 }
 
-fn names_device(text: &str) -> Result<bool> {
+fn named(text: &str) -> Result<Place> {
     match text {
-        "" | "host" => Ok(false),
-        "device" => Ok(true),
+        "" => Ok(Place::Best),
+        "host" => Ok(Place::Host),
+        "device" => Ok(Place::Device),
         other => Err(Error::input(format!("`{other}` is neither `host` nor `device`"))
             .in_file(SETUP)
             .hint("it is where the backend `cuda` makes patterns, schedules and blocks")),
@@ -368,9 +430,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn setup_is_on_the_host_unless_the_device_is_named() {
-        assert_eq!(["", "host", "device"].map(names_device), [Ok(false), Ok(false), Ok(true)]);
-        let error = names_device("gpu").unwrap_err();
+    fn setup_is_where_the_variable_says() {
+        let places = [Place::Best, Place::Host, Place::Device].map(Ok);
+        assert_eq!(["", "host", "device"].map(named), places);
+        let error = named("gpu").unwrap_err();
         assert_eq!(error.to_string(), "BILU_BENCH_SETUP: `gpu` is neither `host` nor `device`");
         assert_eq!(error.exit_code(), 2);
     }

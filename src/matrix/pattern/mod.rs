@@ -3,6 +3,7 @@
 //! Block matrices are abstracted to their point pattern (Yang et al., section 2.3): one entry per
 //! nonzero block.
 
+mod lazy;
 mod permuted;
 pub(crate) mod repeats;
 pub(crate) mod rows;
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 
 use super::Csr;
 use crate::base::threads::Threads;
+pub use lazy::Lazy;
 pub(crate) use permuted::inverse_on;
 pub(crate) use permuted::permuted_to;
 pub use permuted::{inverse, permuted};

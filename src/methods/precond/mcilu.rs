@@ -107,9 +107,5 @@ fn within(triangles: &FillPattern, p: &Pattern) -> FillPattern {
         }
         Pattern::new(row_ptr, col_ind).in_blocks(t.block_size())
     };
-    FillPattern {
-        lower: part(&triangles.lower),
-        upper: part(&triangles.upper),
-        no_diagonal: triangles.no_diagonal.clone(),
-    }
+    FillPattern::new(part(&triangles.lower), part(&triangles.upper), triangles.no_diagonal.clone())
 }

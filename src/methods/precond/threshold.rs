@@ -173,7 +173,7 @@ impl Dropping<'_> {
         // a row without a diagonal block has no pivot, and would have ended this
         let no_diagonal = Vec::new();
         let [lower, upper] = [&found.lower, &found.upper].map(pattern);
-        let pattern = FillPattern { lower, upper, no_diagonal };
+        let pattern = FillPattern::new(lower, upper, no_diagonal);
         let matrix = if found.dropped.columns.is_empty() {
             None
         } else {

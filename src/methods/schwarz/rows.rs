@@ -178,5 +178,5 @@ pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>)
     let own = all.no_diagonal.iter().filter(|&&i| is_own(i as usize));
     let mut no_diagonal: Vec<u32> = own.map(|&i| number[i as usize]).collect();
     no_diagonal.sort_unstable();
-    (FillPattern { lower, upper, no_diagonal }, rows)
+    (FillPattern::new(lower, upper, no_diagonal), rows)
 }

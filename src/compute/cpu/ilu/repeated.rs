@@ -179,11 +179,7 @@ mod tests {
     /// The same pattern, of which nothing is known.
     fn plain(p: &FillPattern) -> FillPattern {
         let half = |p: &Pattern| Pattern::new(p.row_ptr.to_vec(), p.col_ind.to_vec());
-        FillPattern {
-            lower: half(&p.lower),
-            upper: half(&p.upper),
-            no_diagonal: p.no_diagonal.clone(),
-        }
+        FillPattern::new(half(&p.lower), half(&p.upper), p.no_diagonal.clone())
     }
 
     #[test]

@@ -197,11 +197,8 @@ mod tests {
     fn the_filled_pattern_has_every_diagonal() {
         let part =
             |row_ptr: &[u32], col_ind: &[u32]| Pattern::new(row_ptr.to_vec(), col_ind.to_vec());
-        let fill = FillPattern {
-            lower: part(&[0, 0, 1, 2], &[0, 0]),
-            upper: part(&[0, 1, 1, 1], &[2]),
-            no_diagonal: vec![1],
-        };
+        let fill =
+            FillPattern::new(part(&[0, 0, 1, 2], &[0, 0]), part(&[0, 1, 1, 1], &[2]), vec![1]);
         assert_eq!(filled(&fill), part(&[0, 2, 4, 6], &[0, 2, 0, 1, 0, 2]));
     }
 }

@@ -165,7 +165,7 @@ impl Group {
             || split(&pattern.lower, &rows, places, &places_of),
             || split(&pattern.upper, &rows, places, &places_of),
         );
-        let pattern = Arc::new(FillPattern { lower, upper, no_diagonal: Vec::new() });
+        let pattern = Arc::new(FillPattern::new(lower, upper, Vec::new()));
         Self { stages, own, rows, pattern, split: [of_lower, of_upper] }
     }
 

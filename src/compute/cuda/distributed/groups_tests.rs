@@ -62,7 +62,7 @@ fn random(block_size: usize, interiors: bool, seed: u64) -> Rank {
         Pattern::new(row_ptr, col_ind).in_blocks(block_size)
     };
     let (lower, upper) = (triangle(false), triangle(true));
-    Rank { pattern: FillPattern { lower, upper, no_diagonal: Vec::new() }, stages }
+    Rank { pattern: FillPattern::new(lower, upper, Vec::new()), stages }
 }
 
 /// All subdomains of a grid on one rank.

@@ -27,7 +27,7 @@ use super::storage::{Factored, Factors, Structure};
 use crate::base::error::Result;
 use crate::compute::{SingularBlock, cuda};
 use crate::matrix::Csr;
-use crate::symbolic::{FillPattern, Schedule, Stencil};
+use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
 pub(super) use cusparse::VendorIlu;
 use march::Marched;
 pub(super) use rows::InStages;
@@ -97,6 +97,8 @@ struct Subject<'a> {
     pattern: &'a FillPattern,
     block_size: usize,
     stencils: &'a dyn Fn() -> &'a Stencils,
+    /// What is known without a look at the rows.
+    boxed: Option<&'a BoxFill>,
     multiprocessors: usize,
     /// The march over the stencil, found at the first call.
     marched: OnceCell<Option<Marched>>,
@@ -110,7 +112,8 @@ impl<'a> Subject<'a> {
         multiprocessors: u32,
     ) -> Self {
         let multiprocessors = multiprocessors as usize;
-        Self { pattern, block_size, stencils, multiprocessors, marched: OnceCell::new() }
+        let (boxed, marched) = (None, OnceCell::new());
+        Self { pattern, block_size, stencils, boxed, multiprocessors, marched }
     }
 }
 
@@ -178,6 +181,7 @@ impl Factorisation {
         };
         let stencils = || analysis.stencils(d, block_size);
         let subject = Subject::new(pattern, block_size, &stencils, d.multiprocessors());
+        let subject = Subject { boxed: analysis.boxed.as_ref(), ..subject };
         let system = System { device: d, structure: &structure, analysis, subject };
         let made = ALGORITHMS.iter().find_map(|a| (a.new)(&system).transpose());
         let by = made.expect("rows take all patterns")?;

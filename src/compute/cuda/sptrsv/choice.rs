@@ -82,6 +82,9 @@ impl<'a> Shape<'a> {
 
     /// Blocks of the longest row of a triangle.
     pub(super) fn longest(&self) -> usize {
+        if let Ok(both) = self.stencils {
+            return both.iter().flatten().map(|s| s.offsets.len()).max().unwrap_or(0);
+        }
         let longest = |t: &Pattern| {
             let lengths = t.row_ptr.par_windows(2).with_min_len(4096).map(|w| w[1] - w[0]);
             lengths.max().unwrap_or(0) as usize

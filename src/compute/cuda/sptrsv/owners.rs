@@ -167,8 +167,22 @@ pub(super) struct Tiles {
 impl Tiles {
     /// At most so many tiles of the grid that `lower` is, if it is one, beside so many ranges.
     pub(super) fn of(lower: PatternView, most: usize, ranges: usize, costs: Costs) -> Option<Self> {
-        let lattice = Lattice::of(lower)?;
         let rows = lower.row_ptr.len() - 1;
+        let mut tiles = Self::on(Lattice::of(lower)?, rows, most, ranges, costs)?;
+        if !tiles.lattice.is_exact() && tiles.pay() {
+            tiles.heed_the_rest(lower, ranges);
+        }
+        Some(tiles)
+    }
+
+    /// The same of a lattice, without a look at couplings that it does not tell of.
+    pub(super) fn on(
+        lattice: Lattice,
+        rows: usize,
+        most: usize,
+        ranges: usize,
+        costs: Costs,
+    ) -> Option<Self> {
         let rough = |&tiling: &[usize; 2]| {
             let o = lattice.outline(tiling);
             Costs::CROSSING * o.crossings + costs.work(rows) * o.share
@@ -176,11 +190,7 @@ impl Tiles {
         let tiling = lattice.tilings(most).min_by(|a, b| rough(a).total_cmp(&rough(b)))?;
         let time = costs.solve(rows, &lattice.outline(tiling));
         let of_ranges = costs.solve(rows, &lattice.outline_of_ranges(ranges));
-        let mut tiles = Self { lattice, tiling, time, of_ranges };
-        if !tiles.lattice.is_exact() && tiles.pay() {
-            tiles.heed_the_rest(lower, ranges);
-        }
-        Some(tiles)
+        Some(Self { lattice, tiling, time, of_ranges })
     }
 
     /// The outline leaves couplings out of account that lead back to tiles before. Where they make the longest chain
@@ -268,7 +278,7 @@ mod tests {
     fn by_rule(matrix: &str, b: usize, fill: usize, rule: LevelRule) -> Pattern<'static> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
         let a = crate::matrix::bsr::pad(&a, b);
-        iluk(&block_pattern(&a.in_blocks(b)), fill, rule, usize::MAX).unwrap().lower
+        iluk(&block_pattern(&a.in_blocks(b)), fill, rule, usize::MAX).unwrap().lower.into()
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{Algorithm, InHalves, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::lattice::Lattice;
 use crate::compute::cuda::launch::{PartsArg, SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Numbers;
@@ -43,7 +44,7 @@ fn seconds(s: &Shape) -> Option<f64> {
     if s.block_size > LARGEST_BLOCK {
         return None;
     }
-    if let Some(seconds) = on_grid(s.pattern, s.block_size, s.multiprocessors) {
+    if let Some(seconds) = on_grid(s) {
         return Some(seconds.max(s.reading()));
     }
     let slices =
@@ -240,12 +241,18 @@ fn ranges_of(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> (u
     (if scattered { spread.min(p.rows()) } else { parts }, scattered)
 }
 
-/// Seconds of both solves in parts of the grid that `p` is, on so many multiprocessors; `None` where it is none.
-fn on_grid(p: &FillPattern, block_size: usize, multiprocessors: usize) -> Option<f64> {
+/// Seconds of both solves in parts of the grid that the pattern is; `None` where it is none.
+fn on_grid(s: &Shape) -> Option<f64> {
+    let (p, block_size, most) = (s.pattern, s.block_size, s.multiprocessors);
     let split = split_for(p, block_size);
     let ranges = range_count(p, block_size, split);
     let costs = costs(p, block_size, split);
-    let tiles = Tiles::of(p.lower.view(), multiprocessors, ranges, costs)?;
+    let tiles = match s.stencils {
+        Ok([Some(lower), _]) => {
+            Tiles::on(Lattice::of_stencil(lower)?, p.rows(), most, ranges, costs)
+        }
+        _ => Tiles::of(p.lower.view(), most, ranges, costs),
+    }?;
     Some(2e-6 * tiles.best_time())
 }
 

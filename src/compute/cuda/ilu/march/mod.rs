@@ -84,12 +84,16 @@ impl Marched {
             let natural = [dx, dy - march.shear as i32 * dz, dz];
             lower.offsets.iter().position(|&o| o == natural)
         };
-        let lines = |triangle, upper| -> Option<Vec<Lines>> {
-            let lines = lower.lines(triangle, upper)?;
+        let [of_lower, of_upper] = if let Some(known) = s.boxed {
+            known.lines.clone()
+        } else {
+            let (of_lower, of_upper) = (s.pattern.lower.view(), s.pattern.upper.view());
+            [lower.lines(of_lower, false)?, lower.lines(of_upper, true)?]
+        };
+        let in_order = |lines: Vec<Lines>| -> Option<Vec<Lines>> {
             march.offsets.iter().map(|o| Some(lines[place(o)?])).collect()
         };
-        let (of_lower, of_upper) = (s.pattern.lower.view(), s.pattern.upper.view());
-        let lines = [lines(of_lower, false)?, lines(of_upper, true)?];
+        let lines = [in_order(of_lower)?, in_order(of_upper)?];
         let (block_size, multiprocessors) = (s.block_size, s.multiprocessors);
         Some(Self { stencil: lower.clone(), block_size, lines, multiprocessors })
     }
