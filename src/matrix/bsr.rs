@@ -5,7 +5,8 @@ use rayon::prelude::*;
 use super::Csr;
 use crate::base::choices::Format;
 use crate::base::memory::Buffer;
-use crate::matrix::pattern::block_pattern;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::{block_pattern_on, count_blocks};
 
 /// A square matrix of b x b blocks, each stored column by column, explicit zeros kept.
 pub struct Bsr {
@@ -16,7 +17,7 @@ pub struct Bsr {
 }
 
 impl Bsr {
-    /// Keeps every block of `a` whole that stores at least one entry.
+    /// Keeps every block of `a` whole that stores at least one entry; on the threads of the current pool.
     ///
     /// # Panics
     /// If `a` is not square or its last block not full (see [`pad`]).
@@ -24,7 +25,7 @@ impl Bsr {
         let block_size = a.block_size();
         let b = block_size;
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
-        let pattern = block_pattern(a);
+        let pattern = block_pattern_on(Threads::Pool, a);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
         let values = Buffer::zeros(col_ind.len() * b * b);
         let mut blocks = Self { block_size, row_ptr, col_ind, values };
@@ -103,7 +104,7 @@ impl Bsr {
 
 impl Format {
     /// The format in which `a` is stored when this one is asked for; never [`Format::Auto`]. BSR with
-    /// blocks of one is CSR.
+    /// blocks of one is CSR. Blocks are counted on the threads of the current pool.
     #[must_use]
     pub fn stored(self, a: &Csr) -> Self {
         let block_size = a.block_size();
@@ -112,7 +113,7 @@ impl Format {
             Self::Auto => {}
             chosen => return chosen,
         }
-        let blocks = block_pattern(a).entries();
+        let blocks = count_blocks(Threads::Pool, a);
         let bytes = blocks * (8 * block_size * block_size + 4) + 4 * (a.rows() / block_size + 1);
         if bytes < a.bytes() { Self::Bsr } else { Self::Csr }
     }

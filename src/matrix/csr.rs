@@ -1,6 +1,6 @@
 //! Compressed sparse row storage with scalar entries: what every matrix source yields.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use rayon::prelude::*;
 
@@ -28,9 +28,31 @@ pub struct CsrPattern {
     col_ind: Arc<Vec<u32>>,
 }
 
+/// A [`CsrPattern`] to be recognised, without keeping it.
+#[derive(Debug)]
+pub(crate) struct WeakPattern {
+    row_ptr: Weak<Vec<u32>>,
+    col_ind: Weak<Vec<u32>>,
+}
+
+impl WeakPattern {
+    /// Whether `other` is a clone of it.
+    pub(crate) fn is(&self, other: &CsrPattern) -> bool {
+        // the weak references hold the places, so that no other pattern can be there
+        self.row_ptr.as_ptr() == Arc::as_ptr(&other.row_ptr)
+            && self.col_ind.as_ptr() == Arc::as_ptr(&other.col_ind)
+    }
+}
+
 impl CsrPattern {
     fn new(row_ptr: Vec<u32>, col_ind: Vec<u32>) -> Self {
         Self { row_ptr: Arc::new(row_ptr), col_ind: Arc::new(col_ind) }
+    }
+
+    /// To recognise it by.
+    pub(crate) fn downgrade(&self) -> WeakPattern {
+        let (row_ptr, col_ind) = (Arc::downgrade(&self.row_ptr), Arc::downgrade(&self.col_ind));
+        WeakPattern { row_ptr, col_ind }
     }
 
     /// Start of each row, and one past the end, and the columns.

@@ -28,6 +28,7 @@ pub(crate) use assemble::summed;
 pub use bdia::Bdia;
 pub use bsr::Bsr;
 pub use coo::Coo;
+pub(crate) use csr::WeakPattern;
 pub use csr::{Csr, CsrPattern};
 pub use dia::Dia;
 pub use equilibration::Equilibration;

@@ -37,12 +37,13 @@ mod vector;
 use crate::compute::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use cudarc::driver::{CudaStream, DriverError, PinnedHostSlice};
 
 use super::{SLOTS, Slot};
 use crate::base::error::{Error, Result};
+use crate::matrix::WeakPattern;
 pub use compressed::setup_variants;
 use cusparse::{Handle, Spmv, SpmvSell};
 pub use device::Device;
@@ -57,6 +58,7 @@ pub use limits::Limits;
 use memory::failed;
 use spmv::Stored;
 pub use sptrsv::{largest_variant, largest_variants, resident_variant, stencil_variant};
+use storage::DevicePattern;
 use symbolic::Known;
 use vector::Vectors;
 
@@ -92,6 +94,8 @@ pub struct Cuda {
     setup: symbolic::Place,
     /// The last pattern that was.
     pattern: RefCell<Option<Known>>,
+    /// The rows of the last matrix that was stored as it is, as long as it is there.
+    rows: RefCell<Option<(WeakPattern, Weak<DevicePattern>)>>,
 }
 
 /// A matrix stored for products.
@@ -146,6 +150,7 @@ impl Cuda {
             copies: OnceCell::new(),
             setup: if vendor { symbolic::Place::Host } else { symbolic::place()? },
             pattern: RefCell::default(),
+            rows: RefCell::default(),
         })
     }
 

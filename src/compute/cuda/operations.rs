@@ -307,7 +307,7 @@ impl Storage for Cuda {
     fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
         let (d, block_size) = (&self.device, a.block_size());
         span("check", || a.check_finite())?;
-        let format = format.stored(a);
+        let format = span("format", || format.stored(a));
         if !matches!(format, Format::Csr | Format::Bsr) {
             if self.vendor && format == Format::Sell {
                 return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
@@ -332,10 +332,13 @@ impl Storage for Cuda {
                 cusparse::DevicePattern::rectangular(handle, b, pattern, a.cols().div_ceil(b))?;
             return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
         }
-        Ok(Matrix::Ours(match &bsr {
-            Some(a) => Stored::bsr(d, a)?,
-            None => Stored::csr(d, a)?,
-        }))
+        if let Some(a) = &bsr {
+            return Stored::bsr(d, a).map(Matrix::Ours);
+        }
+        let stored = Stored::csr(d, a)?;
+        let rows = (a.pattern().downgrade(), Arc::downgrade(stored.rows()));
+        self.rows.replace(Some(rows));
+        Ok(Matrix::Ours(stored))
     }
 
     fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {

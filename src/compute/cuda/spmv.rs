@@ -26,8 +26,7 @@ pub struct Stored {
     pub(super) block_size: usize,
     block_rows: usize,
     blocks: usize,
-    row_ptr: CudaSlice<u32>,
-    col_ind: CudaSlice<u32>,
+    rows: Arc<DevicePattern>,
     val: CudaSlice<f64>,
     way: Way,
     /// The scalar rows of which blocks were made on the device.
@@ -58,14 +57,11 @@ impl Stored {
     pub(super) fn blocks(d: &Device, a: &Csr) -> Result<Self> {
         let b = a.block_size();
         let (rows, scalar) = block_rows(d, a)?;
-        let DevicePattern { row_ptr, col_ind } =
-            Arc::into_inner(rows.pattern).expect("nobody else has it");
         let mut new = Self {
             block_size: b,
             block_rows: a.rows() / b,
             blocks: rows.entries,
-            row_ptr,
-            col_ind,
+            rows: rows.pattern,
             val: d.zeros(rows.entries * b * b)?,
             way: Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? },
             scalar: Some(scalar),
@@ -89,7 +85,7 @@ impl Stored {
             col_ind: address(&scalar.col_ind),
             val: address(&val),
         };
-        fill_blocks(d, arg, (self.block_size, &self.row_ptr, &self.col_ind), &self.val)
+        fill_blocks(d, arg, (self.block_size, &self.rows.row_ptr, &self.rows.col_ind), &self.val)
     }
 
     /// From arrays on the device; `row_ptr` is theirs on the host.
@@ -101,8 +97,8 @@ impl Stored {
     ) -> Result<Self> {
         let way = Way::of_rows(d, row_ptr)?;
         let block_rows = row_ptr.len() - 1;
-        let row_ptr = starts;
-        Ok(Self { block_size: 1, block_rows, blocks, row_ptr, col_ind, val, way, scalar: None })
+        let rows = Arc::new(DevicePattern { row_ptr: starts, col_ind });
+        Ok(Self { block_size: 1, block_rows, blocks, rows, val, way, scalar: None })
     }
 
     fn new(
@@ -117,8 +113,10 @@ impl Stored {
             block_size,
             block_rows: row_ptr.len() - 1,
             blocks: col_ind.len(),
-            row_ptr: d.copied(row_ptr)?,
-            col_ind: d.copied(col_ind)?,
+            rows: Arc::new(DevicePattern {
+                row_ptr: d.copied(row_ptr)?,
+                col_ind: d.copied(col_ind)?,
+            }),
             val: d.copied(val)?,
             way,
             scalar: None,
@@ -127,7 +125,8 @@ impl Stored {
 
     /// Its arrays.
     pub(super) fn host(&self, d: &Device) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
-        let mut arrays = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?, d.host(&self.val)?);
+        let DevicePattern { row_ptr, col_ind } = &*self.rows;
+        let mut arrays = (d.host(row_ptr)?, d.host(col_ind)?, d.host(&self.val)?);
         arrays.1.truncate(self.blocks);
         arrays.2.truncate(self.blocks * self.block_size * self.block_size);
         Ok(arrays)
@@ -150,15 +149,20 @@ impl Stored {
 
     /// First block of each row, and the end of the last.
     pub(super) fn row_ptr(&self) -> &CudaSlice<u32> {
-        &self.row_ptr
+        &self.rows.row_ptr
+    }
+
+    /// Its rows, which others may keep.
+    pub(super) fn rows(&self) -> &Arc<DevicePattern> {
+        &self.rows
     }
 
     /// For kernels that multiply within.
     pub(super) fn argument(&self) -> BlocksArg {
         BlocksArg {
             rows: self.order() as u32,
-            row_ptr: address(&self.row_ptr),
-            col_ind: address(&self.col_ind),
+            row_ptr: address(&self.rows.row_ptr),
+            col_ind: address(&self.rows.col_ind),
             val: address(&self.val),
         }
     }
@@ -178,7 +182,7 @@ impl Stored {
         b: Address,
         y: &mut CudaSlice<f64>,
     ) -> Result<(), DriverError> {
-        let Self { row_ptr, col_ind, val, .. } = self;
+        let (DevicePattern { row_ptr, col_ind }, val) = (&*self.rows, &self.val);
         match &self.way {
             Way::Chunks { first, chunks, kernel } => {
                 let config = grid(*chunks, THREADS);

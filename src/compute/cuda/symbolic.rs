@@ -349,8 +349,14 @@ impl Cuda {
         let (d, b) = (&*self.device, a.block_size());
         self.pattern.take();
         let rows = if b == 1 {
-            let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-            Rows { pattern: Arc::new(DevicePattern { row_ptr, col_ind }), entries: a.nnz() }
+            let pattern = match self.rows_of(a) {
+                Some(there) => there,
+                None => Arc::new(DevicePattern {
+                    row_ptr: d.copied(a.row_ptr())?,
+                    col_ind: d.copied(a.col_ind())?,
+                }),
+            };
+            Rows { pattern, entries: a.nnz() }
         } else {
             d.span("block rows", || block_rows(d, a))?.0
         };
@@ -369,6 +375,13 @@ impl Cuda {
         let triangles = [filled.lower.pattern, filled.upper.pattern];
         self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles, boxed }));
         Ok(Ok(pattern))
+    }
+
+    /// The rows of `a` where a stored matrix has them.
+    fn rows_of(&self, a: &Csr) -> Option<Arc<DevicePattern>> {
+        let known = self.rows.borrow();
+        let (of, rows) = known.as_ref()?;
+        if of.is(a.pattern()) { rows.upgrade() } else { None }
     }
 
     /// The triangles of the last pattern that was [`filled`](Self::filled), and what is known of them, once.

@@ -9,6 +9,9 @@ pub(crate) mod repeats;
 pub(crate) mod rows;
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use rayon::prelude::*;
 
 use super::Csr;
 use crate::base::threads::Threads;
@@ -220,6 +223,41 @@ pub(crate) fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
     pattern
 }
 
+/// Entries of [`block_pattern`], which need not be listed for that.
+pub(crate) fn count_blocks(threads: Threads, a: &Csr) -> usize {
+    /// Block rows of a task: the marks of each cost a pass over as many blocks as there are rows.
+    const LEAST: usize = 1 << 14;
+    let b = a.block_size();
+    let (rows, divisor) = (a.rows().div_ceil(b), b as u32);
+    let of_part = |part: Range<usize>| {
+        // the last block row, from 1, that has a block in the column
+        let mut seen = vec![0_u32; rows];
+        let mut count = 0;
+        for i in part {
+            let mark = i as u32 + 1;
+            let mut see = |block: usize| {
+                count += usize::from(seen[block] != mark);
+                seen[block] = mark;
+            };
+            for r in i * b..((i + 1) * b).min(a.rows()) {
+                a.row(r).0.iter().for_each(|&j| see((j / divisor) as usize));
+            }
+            if (i + 1) * b > a.rows() {
+                see(i);
+            }
+        }
+        count
+    };
+    match threads {
+        Threads::One => of_part(0..rows),
+        Threads::Pool => {
+            let each = rows.div_ceil(rayon::current_num_threads()).max(LEAST);
+            let parts = (0..rows.div_ceil(each)).into_par_iter();
+            parts.map(|part| of_part(part * each..((part + 1) * each).min(rows))).sum()
+        }
+    }
+}
+
 /// Whether increasing columns are those of whole blocks of `b`.
 pub(crate) fn in_whole_blocks(cols: &[u32], b: usize) -> bool {
     let whole = |block: &[u32]| {
@@ -259,6 +297,7 @@ fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::choices::ReadAs;
 
     #[test]
     fn blocks_are_abstracted_and_padded() {
@@ -274,5 +313,18 @@ mod tests {
         let whole = a.in_blocks(5);
         let p = block_pattern(&whole);
         assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));
+    }
+
+    #[test]
+    fn blocks_are_counted_as_they_are_listed() {
+        let a = crate::problem::load("reservoir:41x30x29,k=2,wells=3", ReadAs::Expanded);
+        let a = a.expect("a generator").matrix;
+        for b in [1, 2, 3, 5, 7] {
+            let a = a.in_blocks(b);
+            let blocks = block_pattern(&a).entries();
+            for threads in [Threads::One, Threads::Pool] {
+                assert_eq!(count_blocks(threads, &a), blocks, "{b}");
+            }
+        }
     }
 }
