@@ -318,7 +318,7 @@ impl Storage for Cuda {
             }
             return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
-        if self.setup == Place::Device && format == Format::Bsr {
+        if self.setup != Place::Host && format == Format::Bsr {
             return Stored::blocks(d, a).map(Matrix::Ours);
         }
         let bsr = (format == Format::Bsr).then(|| span("blocks", || Bsr::from_csr(a)));

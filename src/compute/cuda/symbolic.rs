@@ -410,7 +410,7 @@ impl Cuda {
 pub(super) enum Place {
     /// On the host.
     Host,
-    /// Patterns of matrices that are a stencil on a box on the device, all else on the host.
+    /// Blocks, and patterns of matrices that are a stencil on a box, on the device, all else on the host.
     Best,
     /// On the device.
     Device,

@@ -201,8 +201,9 @@ impl Tiles {
         let chain = |owners: &Owners| {
             triangle.times(owners, Costs::CROSSING_STEPS).into_iter().max().unwrap_or(0)
         };
-        let of_ranges = chain(&Owners::ranges(lower, false, ranges));
-        if f64::from(chain(&self.owners())) > LONGER_CHAIN * f64::from(of_ranges) {
+        let (of_tiles, of_ranges) =
+            rayon::join(|| chain(&self.owners()), || chain(&Owners::ranges(lower, false, ranges)));
+        if f64::from(of_tiles) > LONGER_CHAIN * f64::from(of_ranges) {
             self.time = f64::INFINITY;
         }
     }

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::owners::{Owners, Triangle};
 use crate::base::error::{Error, Result};
+use crate::base::memory::joined;
 use crate::compute::cuda::layout::shared;
 use crate::matrix::pattern::PatternView;
 
@@ -99,9 +100,11 @@ impl Partition {
         if u32::try_from(blocks).is_err() {
             return Err(Error::memory("a factor has more than 2^32 blocks"));
         }
-        self.columns.reserve_exact(blocks);
+        let columns: Vec<&[u32]> = parts.iter().map(|part| &part.columns[..]).collect();
+        let order: Vec<&[u32]> = parts.iter().map(|part| &part.order[..]).collect();
+        (self.columns, self.order) = (joined(&columns, true), joined(&order, true));
+        let (mut first, mut start) = (0, 0);
         for part in parts {
-            let (first, start) = (self.order.len() as u32, self.columns.len() as u32);
             let slices = self.slices.len() as u32;
             self.parts.push(self.segments.len() as u32);
             self.segments.extend(part.segments.iter().map(|s| s + slices));
@@ -110,8 +113,8 @@ impl Partition {
                 start: s.start + start,
                 ..*s
             }));
-            self.order.extend_from_slice(&part.order);
-            self.columns.extend_from_slice(&part.columns);
+            first += part.order.len() as u32;
+            start += part.columns.len() as u32;
         }
         self.parts.push(self.segments.len() as u32);
         self.segments.push(self.slices.len() as u32);

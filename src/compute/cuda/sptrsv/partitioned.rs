@@ -115,14 +115,23 @@ struct Lengths {
 
 impl Lengths {
     fn of(p: &FillPattern) -> Self {
-        let rows = [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
-        let mut lengths: Vec<u32> = rows.map(|w| w[1] - w[0]).collect();
-        let at = lengths.len() - lengths.len() / 50;
-        let most = match at.checked_sub(1) {
-            Some(at) => *lengths.select_nth_unstable(at).1 as usize,
-            None => 0,
-        };
-        Self { longest: lengths.into_iter().max().unwrap_or(0) as usize, most }
+        // how many rows have each length
+        let mut of_length: Vec<usize> = Vec::new();
+        for ends in [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2)) {
+            let length = (ends[1] - ends[0]) as usize;
+            if length >= of_length.len() {
+                of_length.resize(length + 1, 0);
+            }
+            of_length[length] += 1;
+        }
+        let rows = 2 * p.rows();
+        let mut left = rows - rows / 50;
+        let most = of_length.iter().position(|&count| {
+            left = left.saturating_sub(count);
+            left == 0
+        });
+        let longest = of_length.len().saturating_sub(1);
+        Self { longest, most: most.unwrap_or(0) }
     }
 }
 
