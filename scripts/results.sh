@@ -48,7 +48,8 @@ machine() {
         echo "nvidia-smi says nothing"
 }
 {
-    echo "revision: $(git rev-parse --short=12 HEAD)"
+    # that of the program, which may have been built elsewhere
+    "$bilu" --version | sed 's/.*(\(.*\))/revision: \1/'
     sed -n 's/^model name[^:]*: */processor: /p' /proc/cpuinfo | sort -u
     machine before
 } >"$out/machine.txt"
