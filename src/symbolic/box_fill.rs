@@ -14,7 +14,7 @@ use crate::matrix::pattern::{Pattern, scalar_pattern};
 /// Cells of the small box at most: more take longer than the rows of the matrix.
 const MOST_CELLS: usize = 1 << 16;
 
-/// L and U of such a matrix. U is turned around, as [`Stencil::of_upper`] has it.
+/// L and U of such a matrix. U is turned around: cell i of its box is row n - 1 - i.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxFill {
     /// Stencils of L and U; `None` for an empty one.
