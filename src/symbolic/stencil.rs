@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::march::March;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, PatternView};
 
@@ -39,20 +40,6 @@ impl Lines {
     fn kind(y: usize, z: usize) -> Self {
         Self(1 << (usize::from(y > 0) + 2 * usize::from(z > 0)))
     }
-}
-
-/// How a triangle is solved as a wavefront: with `y' = y + shear z`, no dependency points forward in
-/// y' or z, and `t = x + alpha y' + beta z` grows along every dependency: t is the level of the cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct March {
-    /// Steps of y' per z.
-    pub shear: usize,
-    /// Levels per step of y'.
-    pub alpha: usize,
-    /// Levels per step of z at constant y'.
-    pub beta: usize,
-    /// Offsets `[dx, dy', dz]`, those waited for longest first.
-    pub offsets: Vec<[i32; 3]>,
 }
 
 /// Rows of a strict triangle, in the order of the solve.
@@ -319,28 +306,6 @@ impl Stencil {
         let order = march(Vec::new());
         offsets.sort_by_key(|&o| std::cmp::Reverse(order.delay(o)));
         march(offsets)
-    }
-}
-
-impl March {
-    /// Levels between a cell and the one at `offset` from it, at least 1.
-    pub fn delay(&self, offset: [i32; 3]) -> i32 {
-        -(offset[0] + self.alpha as i32 * offset[1] + self.beta as i32 * offset[2])
-    }
-
-    /// Levels of a box.
-    pub fn levels(&self, [nx, ny, nz]: [usize; 3]) -> usize {
-        nx + self.alpha * (ny - 1 + self.shear * (nz - 1)) + self.beta * (nz - 1)
-    }
-
-    /// Levels between a cell and the earliest one it depends on.
-    pub(crate) fn longest_delay(&self) -> usize {
-        self.offsets.iter().map(|&o| self.delay(o)).max().unwrap_or(0) as usize
-    }
-
-    /// How far the offsets reach back along axis 1 (y') or 2 (z).
-    pub fn depth(&self, axis: usize) -> usize {
-        self.offsets.iter().map(|o| -o[axis]).max().unwrap_or(0).max(0) as usize
     }
 }
 
