@@ -49,7 +49,8 @@ machine() {
 }
 {
     # that of the program, which may have been built elsewhere
-    "$bilu" --version | sed 's/.*(\(.*\))/revision: \1/'
+    revision="$("$bilu" --version | sed -n 's/^bilu-bench .*(\(.*\))$/\1/p')"
+    echo "revision: ${revision:-$(git rev-parse --short=12 HEAD)}"
     sed -n 's/^model name[^:]*: */processor: /p' /proc/cpuinfo | sort -u
     machine before
 } >"$out/machine.txt"
