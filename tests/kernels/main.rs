@@ -38,8 +38,8 @@ const ELSEWHERE: usize = 64;
 /// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
 const ALL_BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
 
-/// Some of each kind: points, blocks of reservoirs, those of a warp.
-const SOME_BLOCK_SIZES: [usize; 4] = [1, 3, 8, 32];
+/// Some of each kind: points, odd and even blocks, those of a warp.
+const SOME_BLOCK_SIZES: [usize; 5] = [1, 3, 4, 8, 32];
 
 /// File for hashes of the machine code of all block sizes (`scripts/same-code.sh`).
 const CODE_HASHES: &str = "BILU_BENCH_CODE_HASHES";
@@ -174,8 +174,7 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     programs.extend(resident.map(|variant| (&sources::PARTITIONED, variant)));
     // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
     let in_kernel = |b| solver::persistent().flat_map(move |method| in_kernel_variants(method, b));
-    let small = [1, 2, 3, 4, 8].into_iter().filter(|b| block_sizes.contains(b));
-    programs.extend(small.flat_map(in_kernel));
+    programs.extend([1, 2, 3, 4, 8].into_iter().flat_map(in_kernel));
     // and the sweeps of the obstacle problem
     programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually

@@ -12,11 +12,12 @@ use super::{
 use crate::base::error::Result;
 use crate::base::measure::median;
 use crate::base::parse::choice_name;
+use crate::base::threads::Threads;
 use crate::case::{Case, Execution, Refactor};
 use crate::compute::krylov::{Outcome, Projection, SolveEnd, Solver, Stop, System, Transposed};
 use crate::compute::{Backend, Coef, Slot, Visitor, with_threads};
 use crate::config::sampling::Measure;
-use crate::matrix::pattern::block_pattern;
+use crate::matrix::pattern::count_blocks;
 use crate::matrix::{Csr, Equilibration, bsr};
 use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{self, Kept};
@@ -238,7 +239,7 @@ impl Job<'_> {
     ) -> Result<(Left<K>, SetupDone), NoResult> {
         let (setup, _) = self.methods(k)?;
         self.check_matrix(k)?;
-        let blocks = block_pattern(self.a).entries();
+        let blocks = count_blocks(Threads::Pool, self.a);
         self.record.size.matrix_blocks = blocks;
         let (matrix, other) = self.store(k, solver::needs_transposed(&self.case.solver))?;
         let (transposed, other) = other.unzip();

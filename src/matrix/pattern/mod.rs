@@ -231,7 +231,7 @@ pub(crate) fn count_blocks(threads: Threads, a: &Csr) -> usize {
     let (rows, divisor) = (a.rows().div_ceil(b), b as u32);
     let of_part = |part: Range<usize>| {
         // the last block row, from 1, that has a block in the column
-        let mut seen = vec![0_u32; rows];
+        let mut seen = vec![0_u32; rows.max(a.cols().div_ceil(b))];
         let mut count = 0;
         for i in part {
             let mark = i as u32 + 1;
@@ -326,5 +326,8 @@ mod tests {
                 assert_eq!(count_blocks(threads, &a), blocks, "{b}");
             }
         }
+        // one that is wider than high, as transfers between levels are
+        let wide = Csr::new(2, 6, vec![0, 2, 4], vec![4, 5, 4, 5], vec![1.0; 4]).expect("valid");
+        assert_eq!(count_blocks(Threads::One, &wide.in_blocks(2)), 1);
     }
 }

@@ -272,7 +272,7 @@ impl Plan {
         let (b, p) = (f.block_size, &f.pattern);
         let split = split_for(p, b);
         let (parts, scattered) = d.span("ranges", || ranges_of(d, p, b, split));
-        let lengths = s.device.span("lengths", || Lengths::of(p));
+        let lengths = d.span("lengths", || Lengths::of(p));
         let uneven = if scattered { None } else { uneven_each(b, split, lengths) };
         let variant = match uneven {
             Some(each) => uneven_variant(b, split, each, lengths.longest),
