@@ -247,6 +247,23 @@ list_without(u32 rows, const u32* __restrict__ diagonal, const u32* __restrict__
     if (i < rows && !diagonal[i]) list[i - start[i]] = i;
 }
 
+// Entries of each row of a box, whose cell of a small box has a row that is alike, from `start` on.
+extern "C" __global__ void __launch_bounds__(THREADS)
+box_lengths(u32 rows, const unsigned short* __restrict__ cell, const u32* __restrict__ start, u32* __restrict__ length) {
+    const u32 i = thread();
+    if (i < rows) length[i] = start[cell[i] + 1] - start[cell[i]];
+}
+
+// Their columns: `apart` has the distances from a row to them.
+extern "C" __global__ void __launch_bounds__(THREADS)
+box_columns(u32 rows, const unsigned short* __restrict__ cell, const u32* __restrict__ start, const int* __restrict__ apart,
+            const u32* __restrict__ row_ptr, u32* __restrict__ columns) {
+    const u32 i = thread();
+    if (i >= rows) return;
+    const u32 first = start[cell[i]], length = start[cell[i] + 1] - first, to = row_ptr[i];
+    for (u32 e = 0; e < length; ++e) columns[to + e] = i + apart[first + e];
+}
+
 // Level of each row in a solve, one above the highest that it needs; a level that is not there yet is NONE. Thread
 // blocks take rows in the order of the solve, so that none waits for one that has not begun. `taken` is 0.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -55,11 +55,6 @@ impl CsrPattern {
         WeakPattern { row_ptr, col_ind }
     }
 
-    /// Start of each row, and one past the end, and the columns.
-    pub(crate) fn arrays(&self) -> (&[u32], &[u32]) {
-        (&self.row_ptr, &self.col_ind)
-    }
-
     /// Whether both are clones of one pattern; equal patterns need not be.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.row_ptr, &other.row_ptr) && Arc::ptr_eq(&self.col_ind, &other.col_ind)

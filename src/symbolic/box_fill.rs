@@ -1,145 +1,417 @@
-//! ILU(k) of a matrix that is one stencil on a box, without a look at its rows.
+//! ILU(k) of a matrix that is one stencil on a box, told by a smaller box.
 //!
-//! By the rule `min` an entry of level at most k stands for a path of at most k + 1 entries of the matrix through
-//! earlier rows. So what a row gets depends only on how near it is to the faces, up to k + 1 times the reach of the
-//! stencil, and all kinds of rows are met in a box of little more than twice that.
+//! What elimination makes of a row depends on the row and on those above it that it meets. Far from the faces rows
+//! become alike, each one or, by the rule `overwrite`, every second one along an axis. Where all planes in the middle of
+//! a box are those two before them, as far as rows reach, two more planes of that kind may be put between them: each row
+//! then meets what its like in the smaller box meets, so that it becomes the same. So a small box, which is eliminated
+//! row by row, tells all rows of a large one.
 
-use super::fill::iluk;
+use std::collections::HashMap;
+
+use super::elimination::{self, ByLevel};
+use super::fill_pattern::FillPattern;
 use super::stencil::{Lines, Stencil};
 use crate::base::choices::LevelRule;
+use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
+use crate::matrix::pattern::rows::{Lengths, done, laid};
 use crate::matrix::pattern::{Pattern, scalar_pattern};
 
-/// Cells of the small box at most: more take longer than the rows of the matrix.
-const MOST_CELLS: usize = 1 << 16;
+/// Cells of the small box at most.
+const MOST_CELLS: usize = 1 << 15;
+/// The small box has at most this part of the cells.
+const LEAST_GAIN: usize = 4;
+/// How often a larger small box is tried.
+const TRIES: usize = 4;
 
-/// L and U of such a matrix. U is turned around: cell i of its box is row n - 1 - i.
+/// L and U of such a matrix. The stencil of U is turned around: cell i of its box is row n - 1 - i.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxFill {
-    /// Stencils of L and U; `None` for an empty one.
+    /// Stencils of L and U: all offsets that occur; `None` for an empty one, or where most would be stored in vain.
     pub stencils: [Option<Stencil>; 2],
-    /// In which lines there are entries at each offset; see [`Stencil::lines`].
-    pub lines: [Vec<Lines>; 2],
+    /// In which lines there are entries at each offset, where lines tell that; see [`Stencil::lines`].
+    pub lines: Option<[Vec<Lines>; 2]>,
     /// Entries of L and U.
     pub entries: [usize; 2],
+    /// Rows of L and U of the small box.
+    pub halves: [Alike; 2],
+    extents: [usize; 3],
+    small: [usize; 3],
+    /// For each coordinate along an axis that of the small box whose rows are alike.
+    like: [Vec<usize>; 3],
+}
+
+/// Rows of a triangle of the small box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// Start of the row of each cell in `apart`; one more entry than cells.
+    pub start: Vec<u32>,
+    /// Columns less the row they are in, in the large box.
+    pub apart: Vec<i32>,
+    /// Equal numbers for cells with equal rows.
+    kind: Vec<u16>,
 }
 
 impl BoxFill {
-    /// The factors of `a`, if its unknowns, in blocks of one, are such a stencil.
-    pub fn of_matrix(threads: Threads, a: &Csr, fill: usize) -> Option<Self> {
-        if a.block_size() > 1 {
-            return None;
-        }
-        Self::of(&Stencil::complete(threads, scalar_pattern(a).view())?, fill)
+    /// The factors of `a` in its blocks, if its unknowns are such a stencil.
+    pub fn of_matrix(threads: Threads, a: &Csr, fill: usize, rule: LevelRule) -> Option<Self> {
+        let point = Stencil::complete(threads, scalar_pattern(a).view())?;
+        Self::of(&point.in_blocks(a.block_size())?, fill, rule)
     }
 
-    /// The factors of block ILU(`fill`) by the rule `min` of a matrix that has all entries of the stencil `a` which lead
-    /// into the box. `None` where it has no diagonal, or where the factors are not so simple or so small.
-    pub fn of(a: &Stencil, fill: usize) -> Option<Self> {
+    /// The factors of ILU(`fill`) of a matrix that has all entries of the stencil `a` which lead into the box. `None` where
+    /// it has no diagonal, where rows are not so simple, or a smaller box would be no gain.
+    pub fn of(a: &Stencil, fill: usize, rule: LevelRule) -> Option<Self> {
         if !a.offsets.contains(&[0; 3]) {
             return None;
         }
-        let extents: [usize; 3] = std::array::from_fn(|axis| {
-            let reach =
-                a.offsets.iter().map(|o| o[axis].unsigned_abs() as usize).max().unwrap_or(0);
-            a.extents[axis].min(2 * (fill + 1) * reach + 1)
+        let reach = [0, 1, 2].map(|axis| {
+            a.offsets.iter().map(|o| o[axis].unsigned_abs() as usize).max().unwrap_or(0)
         });
-        if extents.iter().product::<usize>() > MOST_CELLS {
+        // about twice as far as fill reaches on either side
+        let mut room = reach.map(|reach| 4 * fill.max(1) * reach + 4);
+        for _ in 0..TRIES {
+            let small = [0, 1, 2].map(|axis| {
+                let whole = a.extents[axis];
+                // an even number of planes less
+                if whole <= room[axis] + 1 { whole } else { room[axis] + (whole - room[axis]) % 2 }
+            });
+            let cells = small.iter().product::<usize>();
+            if cells > MOST_CELLS || LEAST_GAIN * cells > a.extents.iter().product() {
+                return None;
+            }
+            if let Some(found) = Self::told(a, small, fill, rule) {
+                return Some(found);
+            }
+            room = [0, 1, 2].map(|axis| room[axis] + 2 * reach[axis]);
+        }
+        None
+    }
+
+    /// The same, by a box of `small` cells; `None` where its planes in the middle are not alike.
+    fn told(a: &Stencil, small: [usize; 3], fill: usize, rule: LevelRule) -> Option<Self> {
+        let cut = Stencil { extents: small, offsets: a.offsets.clone() };
+        let levelled = match rule {
+            LevelRule::Min => elimination::levelled::<false>,
+            LevelRule::Overwrite => elimination::levelled::<true>,
+        };
+        let (pattern, levels) = levelled(&cut.pattern(), fill, usize::MAX).ok()?;
+        let eliminated = Eliminated { small, pattern: &pattern, levels: &levels, fill };
+        let farthest = eliminated.farthest();
+        let mut like: [Vec<usize>; 3] = Default::default();
+        for axis in 0..3 {
+            like[axis] = eliminated.like(axis, a.extents[axis], farthest[axis])?;
+        }
+        let halves = [&pattern.lower, &pattern.upper];
+        let [lower, upper] = halves.map(|half| Alike::new(half, small, a.extents));
+        let count = |half: &Pattern| entries(half, small, &like);
+        let entries = halves.map(|half| count(half));
+        if entries.iter().any(|&entries| entries >= i32::MAX as usize) {
             return None;
         }
-        let small = Stencil { extents, offsets: a.offsets.clone() };
-        let pattern = iluk(&small.pattern(), fill, LevelRule::Min, usize::MAX).ok()?;
-        let lower = Half::of(&pattern.lower, a.extents, extents, false)?;
-        let upper = Half::of(&pattern.upper, a.extents, extents, true)?;
-        Some(Self {
-            stencils: [lower.stencil, upper.stencil],
-            lines: [lower.lines, upper.lines],
-            entries: [lower.entries, upper.entries],
-        })
+        let stencil = |half: &Pattern, upper| Stencil::offsets_of(half.view(), small, upper);
+        let offsets = [stencil(halves[0], false)?, stencil(halves[1], true)?];
+        let lines = |at: usize| {
+            let stencil = Stencil { extents: small, offsets: offsets[at].clone() };
+            let lines = stencil.lines(halves[at].view(), at == 1)?;
+            let whole = Stencil { extents: a.extents, ..stencil };
+            (whole.entries(&lines, at == 1) == entries[at]).then_some(lines)
+        };
+        let lines = lines(0).zip(lines(1)).map(<[_; 2]>::from);
+        let worth = |at: usize| {
+            let stencil = Stencil { extents: a.extents, offsets: offsets[at].clone() };
+            (entries[at] > 0 && stencil.is_worth_it(entries[at])).then_some(stencil)
+        };
+        let stencils = [worth(0), worth(1)];
+        let (halves, extents) = ([lower, upper], a.extents);
+        Some(Self { stencils, lines, entries, halves, extents, small, like })
+    }
+
+    /// Number of (block) rows.
+    pub fn rows(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// For each row the cell of the small box whose row is alike.
+    pub fn cells(&self, threads: Threads) -> Vec<u16> {
+        let [nx, ny, _] = self.extents;
+        let mut cells = memory::zeroed::<u16>(self.rows());
+        let planes = cells.chunks_mut(nx * ny).zip(&self.like[2]).collect();
+        done(threads, planes, |(plane, z)| {
+            for (line, y) in plane.chunks_mut(nx).zip(&self.like[1]) {
+                let first = (z * self.small[1] + y) * self.small[0];
+                for (cell, x) in line.iter_mut().zip(&self.like[0]) {
+                    *cell = (first + x) as u16;
+                }
+            }
+        });
+        cells
+    }
+
+    /// All rows of L and U.
+    pub fn pattern(&self, threads: Threads, block_size: usize) -> FillPattern {
+        let [lower, upper] = [0, 1].map(|at| self.half(threads, at, block_size));
+        FillPattern::new(lower, upper, Vec::new())
+    }
+
+    /// All rows of L (0) or U (1).
+    pub(crate) fn half(&self, threads: Threads, at: usize, block_size: usize) -> Pattern<'static> {
+        let (cells, half) = (self.cells(threads), &self.halves[at]);
+        let of = |i: usize| [half.row(cells[i]).len()];
+        let lengths = Lengths { rows: cells.len(), block_size, of };
+        let [rows] = laid(threads, &lengths, |i, [to]| {
+            for (to, apart) in to.iter_mut().zip(half.row(cells[i])) {
+                *to = (i as i32 + apart) as u32;
+            }
+        });
+        rows.repeating(repeats(threads, &cells, &half.kind))
     }
 }
 
-/// What is known of one of both triangles.
-struct Half {
-    stencil: Option<Stencil>,
-    lines: Vec<Lines>,
-    entries: usize,
+/// Which rows repeat the row before them: those of the same kind.
+fn repeats(threads: Threads, cells: &[u16], kind: &[u16]) -> Vec<u8> {
+    /// Rows of a task.
+    const PART: usize = 1 << 14;
+    let mut repeats = memory::zeroed::<u8>(cells.len());
+    let parts = repeats.chunks_mut(PART).enumerate().collect();
+    done(threads, parts, |(part, repeats): (usize, &mut [u8])| {
+        let first = part * PART;
+        let before = |i: usize| if i == 0 { None } else { Some(kind[cells[i - 1] as usize]) };
+        let mut last = before(first);
+        for (repeats, &cell) in repeats.iter_mut().zip(&cells[first..]) {
+            let own = Some(kind[cell as usize]);
+            *repeats = u8::from(own == last);
+            last = own;
+        }
+    });
+    repeats
 }
 
-impl Half {
-    /// That of a box of `extents`, of which `pattern` is a `small` one.
-    fn of(pattern: &Pattern, extents: [usize; 3], small: [usize; 3], upper: bool) -> Option<Self> {
-        if pattern.entries() == 0 {
-            return Some(Self { stencil: None, lines: Vec::new(), entries: 0 });
+/// Entries of the rows of the large box.
+fn entries(half: &Pattern, small: [usize; 3], like: &[Vec<usize>; 3]) -> usize {
+    let times = [0, 1, 2].map(|axis| {
+        let mut times = vec![0; small[axis]];
+        like[axis].iter().for_each(|&at| times[at] += 1);
+        times
+    });
+    let [x, y, z] = &times;
+    let lines = z.iter().flat_map(|z| y.iter().map(move |y| z * y));
+    let of_line = |(line, times): (usize, usize)| -> usize {
+        let cells = (line * small[0]..).zip(x);
+        times * cells.map(|(cell, times)| times * half.row(cell).len()).sum::<usize>()
+    };
+    lines.enumerate().map(of_line).sum()
+}
+
+/// The small box after its elimination.
+struct Eliminated<'a> {
+    small: [usize; 3],
+    pattern: &'a FillPattern,
+    levels: &'a ByLevel,
+    fill: usize,
+}
+
+impl Eliminated<'_> {
+    fn place(&self, i: usize) -> [usize; 3] {
+        let [nx, ny, _] = self.small;
+        [i % nx, i / nx % ny, i / (nx * ny)]
+    }
+
+    /// How far entries reach along each axis.
+    fn farthest(&self) -> [usize; 3] {
+        let mut farthest = [0; 3];
+        for i in 0..self.pattern.rows() {
+            let from = self.place(i);
+            for &j in self.pattern.lower.row(i).iter().chain(self.pattern.upper.row(i)) {
+                let to = self.place(j as usize);
+                for axis in 0..3 {
+                    farthest[axis] = farthest[axis].max(from[axis].abs_diff(to[axis]));
+                }
+            }
         }
-        // where a line is so short that the next one is as near as its end, rows do not show the box
-        let offsets = Stencil::offsets_of(pattern.view(), small, upper)?;
-        let of_small = Stencil { extents: small, offsets };
-        let lines = of_small.lines(pattern.view(), upper)?;
-        let stencil = Stencil { extents, ..of_small };
-        let entries = stencil.entries(&lines, upper);
-        stencil.is_worth_it(entries).then_some(Self { stencil: Some(stencil), lines, entries })
+        farthest
+    }
+
+    /// Whether row j is row i, in all that other rows may meet, `j - i` columns to the right.
+    fn alike(&self, i: usize, j: usize) -> bool {
+        let by = (j - i) as u32;
+        let same =
+            |a: &[u32], b: &[u32]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a + by == *b);
+        let FillPattern { lower, upper, .. } = self.pattern;
+        same(lower.row(i), lower.row(j))
+            && same(upper.row(i), upper.row(j))
+            && (0..self.fill).all(|l| same(self.levels.group(i, l), self.levels.group(j, l)))
+    }
+
+    /// For each of `whole` planes across an axis the plane of the small box that is alike, where entries reach
+    /// as far as `farthest`.
+    fn like(&self, axis: usize, whole: usize, farthest: usize) -> Option<Vec<usize>> {
+        let planes = self.small[axis];
+        if planes == whole {
+            return Some((0..whole).collect());
+        }
+        let step: usize = self.small[..axis].iter().product();
+        let mut next = vec![true; planes - 2];
+        for i in 0..self.pattern.rows() {
+            let at = self.place(i)[axis];
+            if at + 2 < planes && next[at] && !self.alike(i, i + 2 * step) {
+                next[at] = false;
+            }
+        }
+        // two planes that reach planes alike alone, on both sides
+        let alike = 2 * farthest + 1;
+        let first = next.windows(alike).position(|next| next.iter().all(|&next| next))?;
+        let middle = first + farthest;
+        let last = whole - planes;
+        let of = |at: usize| match at {
+            at if at < middle => at,
+            at if at >= middle + last => at - last,
+            at => middle + (at - middle) % 2,
+        };
+        Some((0..whole).map(of).collect())
+    }
+}
+
+impl Alike {
+    fn new(half: &Pattern, small: [usize; 3], extents: [usize; 3]) -> Self {
+        let [nx, ny, _] = small;
+        let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)].map(|c| c as i32);
+        let [wide, high, _] = extents.map(|n| n as i32);
+        let mut apart = Vec::with_capacity(half.entries());
+        for i in 0..half.rows() {
+            let [x, y, z] = place(i);
+            apart.extend(half.row(i).iter().map(|&j| {
+                let to = place(j as usize);
+                to[0] - x + wide * (to[1] - y + high * (to[2] - z))
+            }));
+        }
+        let mut known: HashMap<&[i32], u16> = HashMap::new();
+        let mut kind = Vec::with_capacity(half.rows());
+        for i in 0..half.rows() {
+            let next = known.len() as u16;
+            kind.push(*known.entry(&apart[half.view().range(i)]).or_insert(next));
+        }
+        Self { start: half.row_ptr.to_vec(), apart, kind }
+    }
+
+    #[inline]
+    fn row(&self, cell: u16) -> &[i32] {
+        let cell = cell as usize;
+        &self.apart[self.start[cell] as usize..self.start[cell + 1] as usize]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{by_level, elimination};
     use super::*;
     use crate::base::choices::ReadAs;
     use crate::matrix::pattern::block_pattern;
     use crate::problem;
 
-    /// The stencil of a generated matrix, and its factors.
-    fn found(matrix: &str, fill: usize) -> (Option<BoxFill>, [Pattern<'static>; 2]) {
-        let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
-        let point = block_pattern(&a);
-        let stencil = Stencil::complete(Threads::One, point.view()).expect("a stencil");
-        let filled = iluk(&point, fill, LevelRule::Min, usize::MAX).expect("small");
-        (BoxFill::of(&stencil, fill), [filled.lower.into(), filled.upper.into()])
+    const RULES: [LevelRule; 2] = [LevelRule::Min, LevelRule::Overwrite];
+
+    /// What elimination row by row finds.
+    fn eliminated(a: &Pattern, fill: usize, rule: LevelRule) -> FillPattern {
+        let found = match rule {
+            LevelRule::Min => by_level::fill(a, fill, usize::MAX, Threads::One),
+            LevelRule::Overwrite => elimination::fill::<true>(a, fill, usize::MAX),
+        };
+        found.expect("small")
     }
 
-    #[test]
-    fn what_is_told_is_what_the_rows_show() {
-        for matrix in
-            ["poisson3d:20x13x17", "poisson3d:33x40x1", "poisson3d:5x9x8", "poisson3d:4x4x30"]
-        {
-            for fill in 0..5 {
-                let (told, [lower, upper]) = found(matrix, fill);
-                let seen = [Stencil::of_lower(lower.view()), Stencil::of_upper(upper.view())];
-                let Some(told) = told else {
-                    // rows at the faces lack entries in another way
-                    let by_lines = seen[0].as_ref().and_then(|s| s.lines(lower.view(), false));
-                    assert_eq!(by_lines, None, "{matrix}, k = {fill}");
-                    continue;
-                };
+    /// Whether a stencil is told, and as its elimination finds it.
+    fn compare(a: &Stencil, fill: usize, rule: LevelRule) -> Option<BoxFill> {
+        let told = BoxFill::of(a, fill, rule)?;
+        let found = eliminated(&a.pattern(), fill, rule);
+        let what = format!("{:?}, {} offsets, k = {fill}, {rule:?}", a.extents, a.offsets.len());
+        let there = told.pattern(Threads::One, 1);
+        assert!(there == found, "{what}");
+        assert_eq!(told.entries, [found.lower.entries(), found.upper.entries()], "{what}");
+        for (at, half) in [&found.lower, &found.upper].into_iter().enumerate() {
+            let whole = if at == 0 { &there.lower } else { &there.upper };
+            for i in 1..found.rows() {
+                let before: Vec<u32> = half.row(i - 1).iter().map(|j| j + 1).collect();
+                assert_eq!(whole.repeated(i..i + 1) == 1, before == half.row(i), "{what}, {i}");
+            }
+            let seen = [Stencil::of_lower(half.view()), Stencil::of_upper(half.view())];
+            assert_eq!(told.stencils[at], seen[at], "{what}");
+            if let (Some(lines), Some(stencil)) = (&told.lines, &told.stencils[at]) {
                 assert_eq!(
-                    told.entries,
-                    [lower.entries(), upper.entries()],
-                    "{matrix}, k = {fill}"
+                    Some(&lines[at]),
+                    stencil.lines(half.view(), at == 1).as_ref(),
+                    "{what}"
                 );
-                assert_eq!(told.stencils, seen, "{matrix}, k = {fill}");
-                let lines = |at: usize, p: &Pattern| {
-                    told.stencils[at].as_ref().expect("not empty").lines(p.view(), at == 1)
-                };
-                let seen = [lines(0, &lower), lines(1, &upper)];
-                assert_eq!(told.lines.map(Some), seen, "{matrix}, k = {fill}");
             }
+        }
+        Some(told)
+    }
+
+    /// The faces, edges and corners around a cell whose coordinates differ in at most `most` axes.
+    fn around(extents: [usize; 3], most: usize) -> Stencil {
+        let near = |n: usize| if n > 1 { -1..=1 } else { 0..=0 };
+        let [x, y, z] = extents.map(near);
+        let all = z.flat_map(|z| y.clone().map(move |y| (z, y)));
+        let all = all.flat_map(|(z, y)| x.clone().map(move |x| [x, y, z]));
+        let within = |o: &[i32; 3]| o.iter().filter(|&&d| d != 0).count() <= most;
+        Stencil { extents, offsets: all.filter(within).collect() }
+    }
+
+    #[test]
+    fn what_is_told_is_what_elimination_finds() {
+        let boxes = [[13, 16, 14], [24, 13, 17], [40, 50, 1], [9, 50, 7], [33, 6, 20], [5, 24, 30]];
+        for rule in RULES {
+            for (extents, fill) in boxes.into_iter().flat_map(|e| (0..2).map(move |k| (e, k))) {
+                let told = compare(&around(extents, 1), fill, rule);
+                assert!(told.is_some(), "{extents:?}, k = {fill}, {rule:?}");
+            }
+            assert!(compare(&around([24, 23, 25], 1), 2, rule).is_some(), "{rule:?}");
+            assert!(compare(&around([30, 29, 31], 1), 3, rule).is_some(), "{rule:?}");
+            // all neighbours, in a plane and in space: rows may be too different
+            compare(&around([50, 51, 1], 2), 1, rule);
+            compare(&around([20, 21, 22], 3), 1, rule);
         }
     }
 
     #[test]
-    fn most_boxes_are_told() {
-        for matrix in ["poisson3d:20x13x17", "poisson3d:33x40x1"] {
-            for fill in 0..4 {
-                assert!(found(matrix, fill).0.is_some(), "{matrix}, k = {fill}");
-            }
+    fn unsymmetric_stencils_are_told_or_left() {
+        let offsets = vec![[0, 0, -1], [0, -1, 0], [-2, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 1]];
+        for (fill, rule) in (0..3).flat_map(|k| RULES.map(|rule| (k, rule))) {
+            compare(&Stencil { extents: [25, 16, 18], offsets: offsets.clone() }, fill, rule);
         }
+    }
+
+    #[test]
+    fn rows_alternate_by_the_last_update() {
+        let a = around([20, 21, 22], 1);
+        let told = BoxFill::of(&a, 2, LevelRule::Overwrite).expect("told");
+        let row = |i: usize| told.halves[0].row(told.cells(Threads::One)[i]).len();
+        let at = |y: usize, z: usize| row((z * 21 + y) * 20 + 10);
+        for (y, z) in [(10, 10), (12, 10), (8, 14)] {
+            assert_eq!([at(y, z), at(y, z + 1), at(y + 1, z), at(y + 1, z + 1)], [3, 9, 7, 6]);
+        }
+        assert_eq!(told.lines, None);
+        assert!(BoxFill::of(&a, 2, LevelRule::Min).expect("told").lines.is_some());
+    }
+
+    #[test]
+    fn blocks_along_x_are_a_stencil_of_blocks() {
+        let grid = problem::load("poisson3d:48x20x21", ReadAs::Expanded).expect("a generator");
+        for b in [1, 2, 4] {
+            let a = grid.matrix.in_blocks(b);
+            let found = eliminated(&block_pattern(&a), 1, LevelRule::Min);
+            let told = BoxFill::of_matrix(Threads::Pool, &a, 1, LevelRule::Min).expect("told");
+            assert!(told.pattern(Threads::Pool, b) == found, "b = {b}");
+        }
+        // a block across the end of a line
+        let a = grid.matrix.in_blocks(5);
+        assert_eq!(BoxFill::of_matrix(Threads::One, &a, 1, LevelRule::Min), None);
     }
 
     #[test]
     fn without_a_diagonal_nothing_is() {
         let a = Stencil { extents: [20; 3], offsets: vec![[-1, 0, 0], [1, 0, 0]] };
-        assert_eq!(BoxFill::of(&a, 0), None);
+        assert_eq!(BoxFill::of(&a, 0, LevelRule::Min), None);
     }
 }

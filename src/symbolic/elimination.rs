@@ -79,7 +79,7 @@ impl Split {
 }
 
 /// Upper parts of finished rows, grouped by level 0, 1, ..., k-1 within a row.
-struct ByLevel {
+pub(super) struct ByLevel {
     k: usize,
     /// 1 for each row whose groups repeat those of the row before it.
     repeats: Vec<u8>,
@@ -135,21 +135,30 @@ impl ByLevel {
 
     /// Columns of row p with exactly level l.
     #[inline]
-    fn group(&self, p: usize, l: usize) -> &[u32] {
+    pub(super) fn group(&self, p: usize, l: usize) -> &[u32] {
         let at = p * self.k + l;
         &self.cols[self.start[at] as usize..self.start[at + 1] as usize]
     }
 }
 
-/// Pattern of ILU(k), k > 0, where the last update of a level wins, or the smallest.
-///
-/// Only entries of row p with `level(p,j) < k - level(i,p)` can matter, so rows are kept grouped
-/// by level while the phase runs, and the others are never looked at.
+/// Pattern of ILU(k) where the last update of a level wins, or the smallest.
 pub(super) fn fill<const OVERWRITE: bool>(
     a: &Pattern,
     k: usize,
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
+    levelled::<OVERWRITE>(a, k, limit).map(|(pattern, _)| pattern)
+}
+
+/// The same with the levels of U below k.
+///
+/// Only entries of row p with `level(p,j) < k - level(i,p)` can matter, so rows are kept grouped
+/// by level while the phase runs, and the others are never looked at.
+pub(super) fn levelled<const OVERWRITE: bool>(
+    a: &Pattern,
+    k: usize,
+    limit: usize,
+) -> Result<(FillPattern, ByLevel), TooLarge> {
     let n = a.rows();
     let mut out = Split::with_capacity(n, a.entries());
     let mut done = ByLevel::new(n, k, a.entries());
@@ -237,5 +246,5 @@ pub(super) fn fill<const OVERWRITE: bool>(
         }
         i += 1;
     }
-    Ok(out.finish(a.block_size()))
+    Ok((out.finish(a.block_size()), done))
 }

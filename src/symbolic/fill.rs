@@ -1,7 +1,8 @@
 //! Symbolic phase of ILU(k): the filled pattern P' (Yang et al., Algorithm 3).
 
 use super::fill_pattern::FillPattern;
-use super::{by_level, elimination, quotient};
+use super::stencil::Stencil;
+use super::{BoxFill, by_level, elimination, quotient};
 use crate::base::choices::{LevelRule, MAX_FILL};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, TooLarge};
@@ -24,7 +25,7 @@ pub fn iluk(a: &Pattern, k: usize, rule: LevelRule, limit: usize) -> Result<Fill
 
 /// [`iluk`] on one thread or on those of the current pool, with the same result. With the rule
 /// `overwrite` a level depends on the order of all updates before it, so that its rows are found one
-/// after the other on any number of threads.
+/// after the other on any number of threads, but for those of a stencil on a box.
 ///
 /// # Errors
 /// As [`iluk`].
@@ -39,6 +40,11 @@ pub(crate) fn iluk_on(
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
     assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
+    if let Some(told) = Stencil::complete(threads, a.view()).and_then(|s| BoxFill::of(&s, k, rule))
+        && told.entries.iter().sum::<usize>() <= limit
+    {
+        return Ok(told.pattern(threads, a.block_size()));
+    }
     match rule {
         // without fill there is no level to update
         LevelRule::Overwrite if k > 0 => elimination::fill::<true>(a, k, limit),

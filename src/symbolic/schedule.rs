@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::FillPattern;
+use super::{FillPattern, Stencil};
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
@@ -29,6 +29,16 @@ impl Schedule {
     /// Schedule of the backward solve with `U`.
     pub fn upper(p: &FillPattern) -> Self {
         Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
+    }
+
+    /// The cells of a box by the steps of the march over a strictly lower triangle with this stencil: at least as many
+    /// as it has levels.
+    pub(crate) fn of_march(stencil: &Stencil) -> Self {
+        let (march, [nx, ny, nz]) = (stencil.march(), stencil.extents);
+        let per_layer = march.alpha * march.shear + march.beta;
+        let step = |i: usize| i % nx + march.alpha * (i / nx % ny) + per_layer * (i / (nx * ny));
+        let size = [nx * ny * nz, march.levels(stencil.extents)];
+        Self::sorted(Threads::Pool, size, |i| step(i) as u32).0
     }
 
     /// Number of levels.

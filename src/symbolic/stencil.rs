@@ -13,8 +13,8 @@ const MOST_OFFSETS: usize = 64;
 const FARTHEST: i64 = 64;
 /// Columns of cells along x below which nothing can be gained from the box.
 const FEWEST_COLUMNS: usize = 32;
-/// Entries of the stencil on the whole box over entries there are, at most: what is stored in vain.
-const MOST_WASTE: usize = 2;
+/// Entries of the stencil on the whole box over entries there are, at most: what is stored in vain, as a fraction.
+const MOST_WASTE: [usize; 2] = [5, 2];
 
 /// A strict triangle, or a whole pattern, whose rows are the cells of a box in natural order, x fastest, and whose entries
 /// all lie at constant offsets, cut off at the faces.
@@ -113,7 +113,8 @@ impl Stencil {
     /// Whether a pattern with so many entries gains from the box, which is stored as if it had all.
     pub(super) fn is_worth_it(&self, entries: usize) -> bool {
         let [nx, ny, nz] = self.extents;
-        ny * nz >= FEWEST_COLUMNS && self.offsets.len() * nx * ny * nz <= MOST_WASTE * entries
+        let [most, of] = MOST_WASTE;
+        ny * nz >= FEWEST_COLUMNS && of * self.offsets.len() * nx * ny * nz <= most * entries
     }
 
     /// The pattern that has all entries which lead into the box.
@@ -197,9 +198,23 @@ impl Stencil {
             Threads::One => (0..lines).all(of_line),
             Threads::Pool => (0..lines).into_par_iter().with_min_len(16).all(of_line),
         };
-        let n = lines * extents[0];
-        let filled = offsets.len() * n <= MOST_WASTE * pattern.entries();
-        (whole && filled).then_some(Self { extents, offsets })
+        let new = Self { extents, offsets };
+        (whole && new.is_worth_it(pattern.entries())).then_some(new)
+    }
+
+    /// The stencil of blocks of `block_size` cells along x, of a pattern that has all entries which lead into the box;
+    /// `None` where a block would have cells of two lines.
+    pub(super) fn in_blocks(self, block_size: usize) -> Option<Self> {
+        let Self { extents: [nx, ny, nz], offsets } = self;
+        if !nx.is_multiple_of(block_size) {
+            return None;
+        }
+        let b = block_size as i32;
+        let of = |&[dx, dy, dz]: &[i32; 3]| (0..b).map(move |x| [(x + dx).div_euclid(b), dy, dz]);
+        let mut offsets: Vec<[i32; 3]> = offsets.iter().flat_map(of).collect();
+        offsets.sort_unstable_by_key(|d| [d[2], d[1], d[0]]);
+        offsets.dedup();
+        Some(Self { extents: [nx / block_size, ny, nz], offsets })
     }
 
     /// Levels of a triangle with so many entries, where it has all that lead into the box and each is a step

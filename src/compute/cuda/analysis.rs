@@ -1,5 +1,6 @@
 //! What is known of both triangles of factors from their patterns.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) struct Analysis {
     /// L and U, where they are on the device already.
     pub(super) triangles: Option<Triangles>,
     /// The factors of a stencil on a box, where they are.
-    pub(super) boxed: Option<BoxFill>,
+    pub(super) boxed: Option<Arc<BoxFill>>,
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
 }
@@ -41,12 +42,12 @@ impl Analysis {
         d: &Device,
         pattern: &Arc<FillPattern>,
         triangles: Triangles,
-        boxed: Option<BoxFill>,
+        boxed: Option<Arc<BoxFill>>,
     ) -> Result<Self> {
         let mut new = Self { triangles: Some(triangles.clone()), boxed, ..Self::new(pattern) };
-        if let Some(BoxFill { stencils, .. }) = &new.boxed {
-            new.stencils =
-                OnceCell::from(suited(d, pattern.block_size(), || stencils.clone(), pattern));
+        if let Some(told) = &new.boxed {
+            let find = || told.stencils.clone();
+            new.stencils = OnceCell::from(suited(d, pattern.block_size(), find, pattern));
         }
         if new.stencils(d, pattern.block_size()).is_ok() {
             return Ok(new);
@@ -70,6 +71,18 @@ impl Analysis {
             let both = || rayon::join(|| Schedule::lower(p), || Schedule::upper(p));
             span("schedules", both).into()
         })
+    }
+
+    /// The rows in groups of which each needs those before it alone: the levels of the forward solve, or of a stencil the
+    /// steps of its march, which are told without a look at the rows.
+    pub(super) fn forward_order(&self, d: &Device, block_size: usize) -> Cow<'_, Schedule> {
+        let known = self.schedules.get().is_some();
+        match self.stencils(d, block_size) {
+            Ok([Some(lower), _]) if !known => {
+                Cow::Owned(span("order of a march", || Schedule::of_march(lower)))
+            }
+            _ => Cow::Borrowed(&self.schedules()[0]),
+        }
     }
 
     /// Levels of the forward and the backward solve, for which a grid needs no schedules: those of its march, of which

@@ -400,12 +400,6 @@ impl Device {
         transfer(staging.as_mut().expect("just made"))
     }
 
-    /// Prepares the calling thread, which need not be the one that opened the device.
-    pub(super) fn enter(&self) -> Result<()> {
-        let context = self.stream.context();
-        context.bind_to_thread().map_err(|e| failed("cannot use the device", e))
-    }
-
     /// A copy of `from` on the host; waits.
     pub fn host<T: DeviceRepr>(&self, from: &CudaSlice<T>) -> Result<Vec<T>> {
         let copy = self.stream.clone_dtoh(from).map_err(|e| failed("cannot download", e))?;

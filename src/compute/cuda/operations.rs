@@ -369,15 +369,18 @@ impl Factors for Cuda {
         rule: LevelRule,
         limit: usize,
     ) -> Result<Option<Result<Arc<FillPattern>, TooLarge>>> {
+        let place = self.setup;
+        if place != Place::Host
+            && !self.mode.persistent()
+            && let Some(told) = span("box", || BoxFill::of_matrix(Threads::Pool, a, fill, rule))
+            && told.entries.iter().sum::<usize>() <= limit
+        {
+            return self.of_box(told, a.block_size()).map(|pattern| Some(Ok(pattern)));
+        }
         // without fill there is no level to update
         let by_rule = rule == LevelRule::Min || fill == 0;
-        if !by_rule || self.setup == Place::Host {
-            return Ok(None);
-        }
-        let told = || span("box", || BoxFill::of_matrix(Threads::Pool, a, fill));
-        let boxed = if self.mode.persistent() { None } else { told() };
-        let there = boxed.is_some() || self.setup == Place::Device;
-        there.then(|| self.filled(a, fill, boxed, limit)).transpose()
+        let there = by_rule && place == Place::Device;
+        there.then(|| self.filled(a, fill, limit)).transpose()
     }
 
     fn ilu_analyse(

@@ -1,6 +1,7 @@
 //! Patterns of factors, their schedules, and matrices in blocks, made on the device (`kernels/setup/symbolic.cu`).
 //!
-//! The level rule `min` alone: by it the entries of a level follow from those of lower levels, for all rows at a
+//! Patterns of a stencil on a box are told by the host, and rows written here. Of others by the level rule `min` alone: by
+//! it the entries of a level follow from those of lower levels, for all rows at a
 //! time. By `overwrite` a level depends on the order of all updates before it, so that a row waits for the rows above
 //! it, one level of the forward solve after the other; that is left to the host.
 
@@ -15,11 +16,11 @@ use super::launch::{Address, SparseArg, address};
 use super::layout::shared;
 use super::sources::SYMBOLIC;
 use super::storage::{DevicePattern, Triangles};
-use crate::base::choices::LevelRule;
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
+use crate::matrix::Csr;
 use crate::matrix::pattern::{Lazy, Pattern, TooLarge};
-use crate::matrix::{Csr, CsrPattern};
-use crate::symbolic::{BoxFill, FillPattern, Schedule, iluk};
+use crate::symbolic::{BoxFill, FillPattern, Schedule};
 
 shared! {
     HalfArg = "Half" of "setup/symbolic.cu" { begin: Address, end: Address, columns: Address }
@@ -56,25 +57,6 @@ impl Rows {
         let row_ptr = d.host_part(&p.row_ptr, p.row_ptr.len())?;
         let col_ind = d.host_part(&p.col_ind, self.entries)?;
         Ok(Pattern::new(row_ptr, col_ind).in_blocks(block_size))
-    }
-
-    /// The same once somebody looks at it there; `again` finds it if the device has failed.
-    fn later(
-        &self,
-        d: &Arc<Device>,
-        block_size: usize,
-        again: impl FnOnce() -> Pattern<'static> + Send + 'static,
-    ) -> Lazy {
-        let (d, p, entries) = (Arc::clone(d), Arc::clone(&self.pattern), self.entries);
-        // by one thread: the others may wait for it, and must not be asked to help
-        let fetched = move || -> Result<Pattern<'static>> {
-            d.enter()?;
-            let (row_ptr, mut col_ind) = (d.host(&p.row_ptr)?, d.host(&p.col_ind)?);
-            col_ind.truncate(entries);
-            Ok(Pattern::new(row_ptr, col_ind))
-        };
-        let rows = self.pattern.row_ptr.len() - 1;
-        Lazy::new([rows, entries, block_size], move || fetched().unwrap_or_else(|_| again()))
     }
 
     fn half(&self) -> HalfArg {
@@ -256,24 +238,6 @@ impl Filled {
         let (lower, upper) = (self.lower.host(d, block_size)?, self.upper.host(d, block_size)?);
         Ok(FillPattern::new(lower, upper, self.no_diagonal.clone()))
     }
-
-    /// The same once somebody looks at it there, for the factors of `a` with blocks of one unknown.
-    fn later(&self, d: &Arc<Device>, a: &CsrPattern, fill: usize) -> FillPattern {
-        let again = || {
-            let a = a.clone();
-            move || {
-                let (row_ptr, col_ind) = a.arrays();
-                let a = Pattern::new(row_ptr, col_ind);
-                iluk(&a, fill, LevelRule::Min, usize::MAX).expect("it has been found before")
-            }
-        };
-        let (of_lower, of_upper) = (again(), again());
-        FillPattern {
-            lower: self.lower.later(d, 1, move || of_lower().lower.into()),
-            upper: self.upper.later(d, 1, move || of_upper().upper.into()),
-            no_diagonal: self.no_diagonal.clone(),
-        }
-    }
 }
 
 /// The rows whose entry of `diagonal` is 0.
@@ -286,6 +250,19 @@ fn without_diagonal(d: &Device, n: usize, diagonal: &CudaSlice<u32>) -> Result<V
     let list = d.alloc::<u32>(count)?;
     run!(d, plain(d, "list_without")?, by_threads(n); rows, *diagonal, start, list);
     d.host(&list)
+}
+
+/// The rows of L (0) or U (1) of a box; `cells` are [those](BoxFill::cells) of the rows.
+fn box_rows(d: &Device, told: &BoxFill, cells: &CudaSlice<u16>, at: usize) -> Result<Rows> {
+    let (half, entries) = (&told.halves[at], told.entries[at]);
+    let (start, apart) = (d.copied(&half.start)?, d.copied(&half.apart)?);
+    let (n, length) = (cells.len(), d.alloc::<u32>(cells.len())?);
+    let (rows, config) = (n as u32, by_threads(n));
+    run!(d, plain(d, "box_lengths")?, config; rows, *cells, start, length);
+    let (row_ptr, _) = starts(d, n, &length)?;
+    let col_ind = d.alloc::<u32>(entries)?;
+    run!(d, plain(d, "box_columns")?, config; rows, *cells, start, apart, row_ptr, col_ind);
+    Ok(Rows { pattern: Arc::new(DevicePattern { row_ptr, col_ind }), entries })
 }
 
 /// The schedule of the solve with a triangle.
@@ -326,16 +303,19 @@ fn by_digit(
     Ok(moved)
 }
 
+fn unknown() -> Error {
+    Error::run("the device has not made this pattern")
+}
+
 /// A pattern that the device has made, until factors are prepared on it.
 pub(super) struct Known {
     of: Weak<FillPattern>,
     triangles: Triangles,
-    boxed: Option<BoxFill>,
+    boxed: Option<Arc<BoxFill>>,
 }
 
 impl Cuda {
-    /// The pattern of block ILU(k) of `a` by the level rule `min`, found on the device. Where it is told as `boxed` what
-    /// will be found, its rows come to the host when somebody looks at them.
+    /// The pattern of block ILU(k) of `a` by the level rule `min`, found on the device.
     ///
     /// # Errors
     /// When the device fails or has too little memory; the inner one when `limit` is passed.
@@ -343,7 +323,6 @@ impl Cuda {
         &self,
         a: &Csr,
         fill: usize,
-        boxed: Option<BoxFill>,
         limit: usize,
     ) -> Result<std::result::Result<Arc<FillPattern>, TooLarge>> {
         let (d, b) = (&*self.device, a.block_size());
@@ -364,17 +343,44 @@ impl Cuda {
             Ok(filled) => filled,
             Err(at) => return Ok(Err(at)),
         };
-        let entries = [filled.lower.entries, filled.upper.entries];
-        let boxed = boxed.filter(|known| known.entries == entries);
-        let pattern = if boxed.is_some() {
-            filled.later(&self.device, a.pattern(), fill)
+        let pattern = Arc::new(d.span("pattern to the host", || filled.host(d, b))?);
+        self.know(&pattern, [filled.lower, filled.upper], None);
+        Ok(Ok(pattern))
+    }
+
+    /// The pattern of factors that `told` tells, in blocks of `block_size`. Its rows are on the device; on the host they
+    /// are made when somebody looks at them, or now where the numeric factorisation will, which is where lines do not
+    /// tell all.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory.
+    pub fn of_box(&self, told: BoxFill, block_size: usize) -> Result<Arc<FillPattern>> {
+        let (d, told) = (&*self.device, Arc::new(told));
+        self.pattern.take();
+        let rows = d.span("rows of a box", || {
+            let cells = d.copied(&told.cells(Threads::Pool))?;
+            Ok([box_rows(d, &told, &cells, 0)?, box_rows(d, &told, &cells, 1)?])
+        })?;
+        let pattern = if told.lines.is_none() {
+            d.span("rows on the host", || Ok(told.pattern(Threads::Pool, block_size)))?
         } else {
-            d.span("pattern to the host", || filled.host(d, b))?
+            // by one thread: the others may wait for it, and must not be asked to help
+            let later = |at: usize| {
+                let size = [told.rows(), told.entries[at], block_size];
+                let told = Arc::clone(&told);
+                Lazy::new(size, move || told.half(Threads::One, at, block_size))
+            };
+            FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() }
         };
         let pattern = Arc::new(pattern);
-        let triangles = [filled.lower.pattern, filled.upper.pattern];
-        self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles, boxed }));
-        Ok(Ok(pattern))
+        self.know(&pattern, rows, Some(told));
+        Ok(pattern)
+    }
+
+    /// Keeps what is known of a pattern until factors are prepared on it.
+    fn know(&self, pattern: &Arc<FillPattern>, rows: [Rows; 2], boxed: Option<Arc<BoxFill>>) {
+        let (of, triangles) = (Arc::downgrade(pattern), rows.map(|rows| rows.pattern));
+        self.pattern.replace(Some(Known { of, triangles, boxed }));
     }
 
     /// The rows of `a` where a stored matrix has them.
@@ -384,22 +390,36 @@ impl Cuda {
         if of.is(a.pattern()) { rows.upgrade() } else { None }
     }
 
-    /// The triangles of the last pattern that was [`filled`](Self::filled), and what is known of them, once.
+    /// The triangles of the last pattern that the device has made, and what is known of them, once.
     pub(super) fn triangles_of(
         &self,
         pattern: &Arc<FillPattern>,
-    ) -> Option<(Triangles, Option<BoxFill>)> {
+    ) -> Option<(Triangles, Option<Arc<BoxFill>>)> {
         let known = self.pattern.take()?;
         (known.of.as_ptr() == Arc::as_ptr(pattern)).then_some((known.triangles, known.boxed))
     }
 
-    /// The schedules of the forward and the backward solve with factors on the last pattern that was
-    /// [`filled`](Self::filled), found on the device; once, as they are otherwise found when factors are prepared.
+    /// L and U of the last pattern that the device has made, as they are there.
+    ///
+    /// # Errors
+    /// When the device fails, or has not made the pattern.
+    pub fn rows_made(&self, pattern: &Arc<FillPattern>) -> Result<[Pattern<'static>; 2]> {
+        let known = self.pattern.borrow();
+        let known = known.as_ref().filter(|known| known.of.as_ptr() == Arc::as_ptr(pattern));
+        let [lower, upper] = &known.ok_or_else(unknown)?.triangles;
+        let host = |of: &Arc<DevicePattern>, entries| {
+            let rows = Rows { pattern: Arc::clone(of), entries };
+            rows.host(&self.device, pattern.block_size())
+        };
+        Ok([host(lower, pattern.lower.entries())?, host(upper, pattern.upper.entries())?])
+    }
+
+    /// The schedules of the forward and the backward solve with factors on the last pattern that the device has made,
+    /// found there; once, as they are otherwise found when factors are prepared.
     ///
     /// # Errors
     /// When the device fails or has too little memory, or has not made the pattern.
     pub fn schedules(&self, pattern: &Arc<FillPattern>) -> Result<[Schedule; 2]> {
-        let unknown = || Error::run("the device has not made this pattern");
         let ([lower, upper], _) = self.triangles_of(pattern).ok_or_else(unknown)?;
         Ok([schedule(&self.device, &lower, false)?, schedule(&self.device, &upper, true)?])
     }

@@ -181,7 +181,7 @@ impl Factorisation {
         };
         let stencils = || analysis.stencils(d, block_size);
         let subject = Subject::new(pattern, block_size, &stencils, d.multiprocessors());
-        let subject = Subject { boxed: analysis.boxed.as_ref(), ..subject };
+        let subject = Subject { boxed: analysis.boxed.as_deref(), ..subject };
         let system = System { device: d, structure: &structure, analysis, subject };
         let made = ALGORITHMS.iter().find_map(|a| (a.new)(&system).transpose());
         let by = made.expect("rows take all patterns")?;

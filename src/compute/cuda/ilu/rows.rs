@@ -26,7 +26,10 @@ const ABOUT: Description = Description {
 pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     variants: |s| largest_variants(s.block_size),
-    new: |s| Ok(Some(By::Device(new(s.device, s.structure, &s.analysis.schedules()[0])?))),
+    new: |s| {
+        let order = s.analysis.forward_order(s.device, s.subject.block_size);
+        Ok(Some(By::Device(new(s.device, s.structure, &order)?)))
+    },
 };
 
 /// `forward` is the schedule of the forward solve.

@@ -85,7 +85,7 @@ impl Marched {
             lower.offsets.iter().position(|&o| o == natural)
         };
         let [of_lower, of_upper] = if let Some(known) = s.boxed {
-            known.lines.clone()
+            known.lines.clone()?
         } else {
             let (of_lower, of_upper) = (s.pattern.lower.view(), s.pattern.upper.view());
             [lower.lines(of_lower, false)?, lower.lines(of_upper, true)?]
