@@ -144,6 +144,19 @@ struct Case {
         }
     }
 
+    // The same with the seconds of two phases of a direct solve.
+    void time_setups(const std::function<void()>& symbolic, const std::function<void()>& numeric,
+                     const std::function<double()>& entries) const {
+        std::vector<double> samples;
+        while (samples.empty() || another(samples)) {
+            const double first = timed(symbolic), second = timed(numeric);
+            samples.push_back(first + second);
+            Line line("setup");
+            line.with("symbolic", first).with("numeric", second);
+            line.with("factor-entries", static_cast<long>(entries())).say();
+        }
+    }
+
     // Solves from zero as often as samples are asked for, the first time uncounted unless it is long.
     void time_solves(const std::function<void()>& solve) const {
         std::vector<double> samples;
@@ -171,14 +184,26 @@ struct Case {
     }
 };
 
-// Answers for a library of this version: `run` answers for a case but for the first line.
-inline int main(int count, char** arguments, const std::string& version, void (*run)(const Case&), long threads = 1) {
-    Line("hello").with("protocol", 1L).with("version", version).with("threads", threads).say();
+// Answers for a library of this version: `run` answers for a case but for the first line. `device` tells what it computes
+// on, if not on the host, or throws `Unsupported`.
+inline int main(int count, char** arguments, const std::string& version, void (*run)(const Case&), long threads = 1,
+                std::string (*device)() = nullptr) {
+    Line hello("hello");
+    hello.with("protocol", 1L).with("version", version).with("threads", threads);
     const std::string last = arguments[count - 1];
-    if (last == "--version") return 0;
     auto ended = [](const char* status, const char* why) {
         Line("end").with("status", std::string(status)).with("reason", std::string(why)).say();
     };
+    try {
+        if (device != nullptr) hello.with("device", device());
+    } catch (const Unsupported& why) {
+        hello.say();
+        if (last != "--version") return ended("unsupported", why.what()), 0;
+        std::fprintf(stderr, "%s\n", why.what());
+        return 1;
+    }
+    hello.say();
+    if (last == "--version") return 0;
     try {
         run(Case(last));
     } catch (const Unsupported& why) {
