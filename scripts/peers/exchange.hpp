@@ -12,6 +12,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace peer {
@@ -131,29 +132,24 @@ struct Case {
         return few && count < whole("repeat.most") && spent < number("repeat.budget");
     }
 
-    // Sets up as often as samples are asked for; tells the seconds of each and the entries of the factors.
-    void time_setups(const std::function<void()>& setup, const std::function<double()>& entries) const {
+    // A part of a setup: the key of its seconds in the answer, or none where they do not count, and what it does.
+    using Phase = std::pair<const char*, std::function<void()>>;
+
+    // Sets up as often as samples are asked for; tells the seconds of each phase and the entries of the factors.
+    void time_setups(const std::vector<Phase>& phases, const std::function<double()>& entries = [] { return 0.0; }) const {
         std::vector<double> samples;
         while (samples.empty() || another(samples)) {
-            samples.push_back(timed(setup));
-            const double stored = entries();
             Line line("setup");
-            line.with("seconds", samples.back());
+            samples.push_back(0.0);
+            for (const Phase& phase : phases) {
+                const double seconds = timed(phase.second);
+                if (phase.first == nullptr) continue;
+                samples.back() += seconds;
+                line.with(phase.first, seconds);
+            }
+            const double stored = entries();
             if (stored > 0) line.with("factor-entries", static_cast<long>(stored));
             line.say();
-        }
-    }
-
-    // The same with the seconds of two phases of a direct solve.
-    void time_setups(const std::function<void()>& symbolic, const std::function<void()>& numeric,
-                     const std::function<double()>& entries) const {
-        std::vector<double> samples;
-        while (samples.empty() || another(samples)) {
-            const double first = timed(symbolic), second = timed(numeric);
-            samples.push_back(first + second);
-            Line line("setup");
-            line.with("symbolic", first).with("numeric", second);
-            line.with("factor-entries", static_cast<long>(entries())).say();
         }
     }
 

@@ -39,22 +39,22 @@ static void run(const Case& c) {
     if (std::getenv("CUDSS_THREADING_LIB") != nullptr) check(cudssSetThreadingLayer(handle, nullptr));
     peer::wait();
 
+    const peer::Array<double> right(c.b), solution(std::vector<double>(c.n));
+    cudssMatrix_t a = nullptr, b, x;
+    check(cudssMatrixCreateDn(&b, c.n, 1, c.n, right.data(), CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
+    check(cudssMatrixCreateDn(&x, c.n, 1, c.n, solution.data(), CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
     std::unique_ptr<peer::Array<int>> pointers, columns;
     std::unique_ptr<peer::Array<double>> values;
-    const double moved = peer::timed([&] {
+    auto move = [&] {
         pointers = std::make_unique<peer::Array<int>>(c.indptr);
         columns = std::make_unique<peer::Array<int>>(c.indices);
         values = std::make_unique<peer::Array<double>>(c.values);
+        if (a != nullptr) check(cudssMatrixDestroy(a));
+        check(cudssMatrixCreateCsr(&a, c.n, c.n, static_cast<int64_t>(c.values.size()), pointers->data(), nullptr,
+                                   columns->data(), values->data(), CUDA_R_32I, CUDA_R_32I, CUDA_R_64F, type, view,
+                                   CUDSS_BASE_ZERO));
         peer::wait();
-    });
-    peer::Line("setup").with("matrix", moved).say();
-    const peer::Array<double> right(c.b), solution(std::vector<double>(c.n));
-    cudssMatrix_t a, b, x;
-    check(cudssMatrixCreateCsr(&a, c.n, c.n, c.values.size(), pointers->data(), nullptr, columns->data(), values->data(),
-                               CUDA_R_32I, CUDA_R_32I, CUDA_R_64F, type, view, CUDSS_BASE_ZERO));
-    check(cudssMatrixCreateDn(&b, c.n, 1, c.n, right.data(), CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
-    check(cudssMatrixCreateDn(&x, c.n, 1, c.n, solution.data(), CUDA_R_64F, CUDSS_LAYOUT_COL_MAJOR));
-
+    };
     cudssData_t data = nullptr;
     auto phase = [&](int phase) {
         check(cudssExecute(handle, phase, config, data, a, x, b));
@@ -70,7 +70,8 @@ static void run(const Case& c) {
         const int info = told<int>(handle, data, CUDSS_DATA_INFO);
         if (info != 0) throw peer::Breakdown("cuDSS: no factors, row " + std::to_string(info));
     };
-    c.time_setups(symbolic, numeric, [&] { return static_cast<double>(told<int64_t>(handle, data, CUDSS_DATA_LU_NNZ)); });
+    c.time_setups({{"matrix", move}, {"symbolic", symbolic}, {"numeric", numeric}},
+                  [&] { return static_cast<double>(told<int64_t>(handle, data, CUDSS_DATA_LU_NNZ)); });
     c.time_solves([&] { phase(CUDSS_PHASE_SOLVE); });
     c.end(solution.back().data(), true, 1, NAN);
     for (auto matrix : {a, b, x}) cudssMatrixDestroy(matrix);

@@ -40,7 +40,7 @@ static void umfpack(const Case& c) {
         // both have the diagonal
         return static_cast<double>(lower + upper - c.n);
     };
-    c.time_setups(analyse, factorise, entries);
+    c.time_setups({{"symbolic", analyse}, {"numeric", factorise}}, entries);
     std::vector<double> x(c.n);
     c.time_solves([&] {
         check(umfpack_dl_solve(UMFPACK_Aat, pointers.data(), columns.data(), c.values.data(), x.data(), c.b.data(),
@@ -82,7 +82,7 @@ static void cholmod(const Case& c) {
         cholmod_l_factorize(a, factor, &common);
         check(factor);
     };
-    c.time_setups(analyse, factorise, [&] { return common.lnz; });
+    c.time_setups({{"symbolic", analyse}, {"numeric", factorise}}, [&] { return common.lnz; });
     cholmod_dense b{};
     b.nrow = b.nzmax = b.d = c.n;
     b.ncol = 1;
