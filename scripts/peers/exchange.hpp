@@ -208,6 +208,8 @@ inline int main(int count, char** arguments, const std::string& version, void (*
         ended("breakdown", why.what());
     } catch (const std::bad_alloc&) {
         ended("out-of-memory", "an allocation failed");
+    } catch (const std::exception& why) {
+        ended("failed", why.what());
     }
     return 0;
 }
