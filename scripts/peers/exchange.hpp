@@ -12,6 +12,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace peer {
@@ -131,14 +132,22 @@ struct Case {
         return few && count < whole("repeat.most") && spent < number("repeat.budget");
     }
 
-    // Sets up as often as samples are asked for; tells the seconds of each and the entries of the factors.
-    void time_setups(const std::function<void()>& setup, const std::function<double()>& entries) const {
+    // A part of a setup: the key of its seconds in the answer, or none where they do not count, and what it does.
+    using Phase = std::pair<const char*, std::function<void()>>;
+
+    // Sets up as often as samples are asked for; tells the seconds of each phase and the entries of the factors.
+    void time_setups(const std::vector<Phase>& phases, const std::function<double()>& entries = [] { return 0.0; }) const {
         std::vector<double> samples;
         while (samples.empty() || another(samples)) {
-            samples.push_back(timed(setup));
-            const double stored = entries();
             Line line("setup");
-            line.with("seconds", samples.back());
+            samples.push_back(0.0);
+            for (const Phase& phase : phases) {
+                const double seconds = timed(phase.second);
+                if (phase.first == nullptr) continue;
+                samples.back() += seconds;
+                line.with(phase.first, seconds);
+            }
+            const double stored = entries();
             if (stored > 0) line.with("factor-entries", static_cast<long>(stored));
             line.say();
         }
@@ -171,14 +180,26 @@ struct Case {
     }
 };
 
-// Answers for a library of this version: `run` answers for a case but for the first line.
-inline int main(int count, char** arguments, const std::string& version, void (*run)(const Case&), long threads = 1) {
-    Line("hello").with("protocol", 1L).with("version", version).with("threads", threads).say();
+// Answers for a library of this version: `run` answers for a case but for the first line. `device` tells what it computes
+// on, if not on the host, or throws `Unsupported`.
+inline int main(int count, char** arguments, const std::string& version, void (*run)(const Case&), long threads = 1,
+                std::string (*device)() = nullptr) {
+    Line hello("hello");
+    hello.with("protocol", 1L).with("version", version).with("threads", threads);
     const std::string last = arguments[count - 1];
-    if (last == "--version") return 0;
     auto ended = [](const char* status, const char* why) {
         Line("end").with("status", std::string(status)).with("reason", std::string(why)).say();
     };
+    try {
+        if (device != nullptr) hello.with("device", device());
+    } catch (const Unsupported& why) {
+        hello.say();
+        if (last != "--version") return ended("unsupported", why.what()), 0;
+        std::fprintf(stderr, "%s\n", why.what());
+        return 1;
+    }
+    hello.say();
+    if (last == "--version") return 0;
     try {
         run(Case(last));
     } catch (const Unsupported& why) {
@@ -187,6 +208,8 @@ inline int main(int count, char** arguments, const std::string& version, void (*
         ended("breakdown", why.what());
     } catch (const std::bad_alloc&) {
         ended("out-of-memory", "an allocation failed");
+    } catch (const std::exception& why) {
+        ended("failed", why.what());
     }
     return 0;
 }

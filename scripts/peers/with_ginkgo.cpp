@@ -1,10 +1,13 @@
-// A peer: Ginkgo on the host with OpenMP.
+// A peer: Ginkgo on the host with OpenMP, or on a GPU where PEER_CUDA is defined.
 
 #include <omp.h>
 
 #include <ginkgo/ginkgo.hpp>
 
 #include "exchange.hpp"
+#ifdef PEER_CUDA
+#include "gpu.hpp"
+#endif
 
 using peer::Case;
 using Matrix = gko::matrix::Csr<double, int>;
@@ -12,7 +15,22 @@ using Vector = gko::matrix::Dense<double>;
 using Lower = gko::solver::LowerTrs<double, int>;
 using Upper = gko::solver::UpperTrs<double, int>;
 using Factory = std::shared_ptr<gko::LinOpFactory>;
+using Algorithm = gko::factorization::incomplete_algorithm;
+#ifdef PEER_CUDA
+using Executor = std::shared_ptr<gko::CudaExecutor>;
+static const char* const where = " with CUDA";
+static const auto algorithm = Algorithm::sparselib;
+static std::string (*const device)() = peer::gpu;
+
+static Executor place() { return gko::CudaExecutor::create(0, gko::OmpExecutor::create()); }
+#else
 using Executor = std::shared_ptr<gko::OmpExecutor>;
+static const char* const where = " with OpenMP";
+static const auto algorithm = Algorithm::syncfree; // the only one
+static std::string (*const device)() = nullptr;
+
+static Executor place() { return gko::OmpExecutor::create(); }
+#endif
 
 // ILU(0) with exact triangular solves, or with approximate inverses of its factors.
 template <class L, class U>
@@ -31,8 +49,7 @@ static Factory preconditioner(const Case& c, const Executor& on) {
     using Exact = gko::factorization::Ilu<double, int>;
     using Iterated = gko::factorization::ParIlu<double, int>;
     if (name == "ParILU") return applied<Lower, Upper>(on, gko::share(Iterated::build().on(on)));
-    const auto exact = gko::share(
-        Exact::build().with_algorithm(gko::factorization::incomplete_algorithm::syncfree).on(on));
+    const auto exact = gko::share(Exact::build().with_algorithm(algorithm).on(on));
     if (name == "ISAI") {
         using namespace gko::preconditioner;
         return applied<LowerIsai<double, int>, UpperIsai<double, int>>(on, exact);
@@ -61,35 +78,46 @@ static Factory solver(const Case& c, const Executor& on) {
 }
 
 static void run(const Case& c) {
-    const auto on = gko::OmpExecutor::create();
+    const auto on = place();
     const auto n = static_cast<gko::size_type>(c.n);
+    auto copy = [&](const auto& from) { return gko::array<typename std::decay_t<decltype(from)>::value_type>(on, from.begin(), from.end()); };
     std::shared_ptr<Matrix> a;
-    const double stored = peer::timed([&] {
-        auto copy = [&](const auto& from) { return gko::array<typename std::decay_t<decltype(from)>::value_type>(on, from.begin(), from.end()); };
-        a = gko::share(Matrix::create(on, gko::dim<2>(n), copy(c.values), copy(c.indices), copy(c.indptr)));
-    });
-    peer::Line("setup").with("matrix", stored).say();
-    auto b = Vector::create(on, gko::dim<2>(n, 1)), x = Vector::create(on, gko::dim<2>(n, 1));
-    std::copy(c.b.begin(), c.b.end(), b->get_values());
     std::unique_ptr<gko::LinOp> s;
+    auto forget = [&] {
+        s.reset();
+        a.reset();
+    };
+    auto move = [&] {
+        a = gko::share(Matrix::create(on, gko::dim<2>(n), copy(c.values), copy(c.indices), copy(c.indptr)));
+        on->synchronize();
+    };
+    auto setup = [&] {
+        s = solver(c, on)->generate(a);
+        on->synchronize();
+    };
     try {
-        c.time_setups([&] { s = solver(c, on)->generate(a); }, [] { return 0.0; });
+        c.time_setups({{nullptr, forget}, {"matrix", move}, {"seconds", setup}});
     } catch (const gko::NotImplemented& why) {
         throw peer::Unsupported(why.what());
+    } catch (const gko::AllocationError&) {
+        throw std::bad_alloc();
     } catch (const gko::Error& why) {
         throw peer::Breakdown(why.what());
     }
+    const auto b = Vector::create(on, gko::dim<2>(n, 1), copy(c.b), 1), x = Vector::create(on, gko::dim<2>(n, 1));
     const auto told = gko::share(gko::log::Convergence<double>::create());
     s->add_logger(told);
     c.time_solves([&] {
         x->fill(0.0);
         s->apply(b, x);
+        on->synchronize();
     });
-    c.end(x->get_const_values(), told->has_converged(), static_cast<long>(told->get_num_iterations()), NAN);
+    const auto found = gko::clone(on->get_master(), x);
+    c.end(found->get_const_values(), told->has_converged(), static_cast<long>(told->get_num_iterations()), NAN);
 }
 
 int main(int count, char** arguments) {
     const auto version = gko::version_info::get().header_version;
     const std::string text = std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
-    return peer::main(count, arguments, "Ginkgo " + text + " with OpenMP", run, omp_get_max_threads());
+    return peer::main(count, arguments, "Ginkgo " + text + where, run, omp_get_max_threads(), device);
 }

@@ -7,20 +7,6 @@
 
 using peer::Case;
 
-// Phases of a direct solve, as often as samples are asked for.
-static void time_phases(const Case& c, const std::function<void()>& symbolic, const std::function<void()>& numeric,
-                        const std::function<double()>& entries) {
-    std::vector<double> samples;
-    while (samples.empty() || c.another(samples)) {
-        const double first = peer::timed(symbolic);
-        const double second = peer::timed(numeric);
-        samples.push_back(first + second);
-        peer::Line line("setup");
-        line.with("symbolic", first).with("numeric", second);
-        line.with("factor-entries", static_cast<long>(entries())).say();
-    }
-}
-
 // What a call of UMFPACK came to.
 static void check(int status) {
     if (status == UMFPACK_OK) return;
@@ -54,7 +40,7 @@ static void umfpack(const Case& c) {
         // both have the diagonal
         return static_cast<double>(lower + upper - c.n);
     };
-    time_phases(c, analyse, factorise, entries);
+    c.time_setups({{"symbolic", analyse}, {"numeric", factorise}}, entries);
     std::vector<double> x(c.n);
     c.time_solves([&] {
         check(umfpack_dl_solve(UMFPACK_Aat, pointers.data(), columns.data(), c.values.data(), x.data(), c.b.data(),
@@ -96,7 +82,7 @@ static void cholmod(const Case& c) {
         cholmod_l_factorize(a, factor, &common);
         check(factor);
     };
-    time_phases(c, analyse, factorise, [&] { return common.lnz; });
+    c.time_setups({{"symbolic", analyse}, {"numeric", factorise}}, [&] { return common.lnz; });
     cholmod_dense b{};
     b.nrow = b.nzmax = b.d = c.n;
     b.ncol = 1;

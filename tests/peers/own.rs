@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use bilu_bench::base::status::Status;
 use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
 
@@ -147,6 +148,60 @@ fn ginkgo_needs_as_many_iterations() {
     same_counts("ginkgo", &symmetric);
 }
 
+/// Peers on a GPU, with a solver, a preconditioner and a block size that each has.
+const ON_A_GPU: [(&str, &str, &str, &str); 4] = [
+    ("amgcl-cuda", "gmres", "bilu", "1"),
+    ("amgx", "gmres", "external:dilu", "4"),
+    ("cudss", "external:cudss", "none", "1"),
+    ("ginkgo-cuda", "gmres", "bilu", "1"),
+];
+
+#[test]
+fn peers_on_a_gpu_are_listed() {
+    let peers = with_the_program("python3");
+    let listed = text(&ran(&mut peers.program(&["list", "peers"]), 0).stdout);
+    let line = |name: &str| {
+        let start = format!("external:{name} ");
+        listed.lines().find(|line| line.trim_start().starts_with(&start)).expect(name).to_owned()
+    };
+    for (name, solver, precond, _) in ON_A_GPU {
+        let line = line(name);
+        assert!(line.contains(solver) && line.contains(precond), "{line}");
+    }
+    assert!(line("amgx").contains("external:ilu0 (block-size 4), "), "{}", line("amgx"));
+    assert!(line("amgcl-cuda").contains("bilu (fill 0), "), "{}", line("amgcl-cuda"));
+}
+
+#[test]
+fn peers_on_a_gpu_say_why_they_do_not_run() {
+    let peers = with_the_program("python3");
+    for (name, solver, precond, block_size) in ON_A_GPU {
+        let backend = format!("external:{name}");
+        let case = ["--backend", &backend, "--solver", solver, "--precond", precond];
+        let more = ["--block-size", block_size, "--max-repetitions", "1", "-q", "-o", "r.jsonl"];
+        let mut program = peers.program(&[&["run", "poisson3d:4"], &case[..], &more].concat());
+        let _ = std::fs::remove_file(peers.path("r.jsonl"));
+        assert!(program.output().unwrap().status.code().is_some_and(|code| code <= 1), "{name}");
+        let record = &read(&peers.path("r.jsonl")).unwrap().records[0];
+        let reason = record.reason.clone().unwrap_or_default();
+        let missing = format!("cannot start `build/{name}` of the peer `{name}`: ");
+        let stopped = record.status == Status::Unsupported
+            && (reason.starts_with(&missing) || reason.starts_with("no GPU: "));
+        // or its libraries are not found, which the loader says
+        let unloaded = record.status == Status::Failed && reason.contains("shared libraries");
+        let ran = record.status == Status::Converged;
+        assert!(ran || stopped || unloaded, "{name}: {:?}, {reason}", record.status);
+    }
+}
+
+#[test]
+fn peers_on_a_gpu_need_as_many_iterations() {
+    let systems = "--matrix=poisson3d:16,convdiff3d:12";
+    same_counts("amgcl-cuda", &[systems, "--fill=0", "--rhs=ones"]);
+    same_counts("ginkgo-cuda", &[systems, "--fill=0", "--solver=gmres,bicgstab"]);
+    same_counts("amgx", &["--matrix=poisson3d:16", "--solver=cg", "--precond=none,jacobi"]);
+}
+
 #[test]
 fn scipy_needs_as_many_iterations() {
     same_counts("scipy", &["--matrix=poisson3d:16", "--solver=cg", "--precond=none,jacobi"]);
@@ -172,4 +227,8 @@ fn methods_of_peers_solve_too() {
     solved("suitesparse", &["--precond=none", "--solver=external:umfpack,external:cholmod"], 1);
     solved("pyamg", &["--solver=cg", "--precond=external:sa,external:rs"], 12);
     solved("amgcl", &["--precond=external:amg"], 15);
+    solved("amgcl-cuda", &["--precond=external:amg,external:amg-ilu0"], 15);
+    let direct = "--solver=external:cudss,external:cudss-ldl,external:cudss-cholesky";
+    solved("cudss", &["--precond=none", direct], 1);
+    solved("amgx", &["--precond=external:classical,external:aggregation"], 15);
 }
