@@ -1,6 +1,7 @@
 //! The ratio of two measurements of a case and its 95 % interval.
 
 use crate::base::measure::{Median, median, shift};
+use crate::record::schema::Environment;
 use crate::record::{Record, rounds};
 
 /// What an interval of a ratio is made from.
@@ -37,8 +38,18 @@ impl Allowance {
 }
 
 /// Time of the reference computation on both sides of a case, new over old, each the median of its rounds; `None`
-/// where a side has none.
+/// where a side has none, or where they differ in processor, device, threads or ranks, which is no drift.
 pub(crate) fn machine(old: &[&Record], new: &[&Record]) -> Option<f64> {
+    let place = |rows: &[&Record]| {
+        let of = |r: &&Record| {
+            let Environment { cpu, device, threads, .. } = r.environment.clone();
+            (cpu, device, threads, r.division.ranks)
+        };
+        rows.first().map(of)
+    };
+    if place(old) != place(new) {
+        return None;
+    }
     let of = |rows: &[&Record]| {
         let seconds = rows.iter().filter_map(|r| r.times.reference_s.filter(|s| *s > 0.0));
         median(&seconds.collect::<Vec<f64>>()).map(|m| m.value)
@@ -228,6 +239,9 @@ mod tests {
         new[0].times.reference_s = None;
         assert_eq!(of(&old, &new), Some(1.5));
         assert_eq!(of(&rows(&[1.0; 3]), &new), None);
+        // more threads are no drift
+        new[0].environment.threads = 2;
+        assert_eq!(of(&old, &new), None);
     }
 
     fn verdicts(runs: &[Vec<Record>], factor: f64) -> Vec<Verdict> {
