@@ -49,6 +49,8 @@ fn files_have_a_row_per_round_and_tables_one_per_case() {
     assert_eq!(turns(&path), ALL);
     // three solves in three rounds
     assert!(records(&path).iter().all(|r| r.times.repetitions == 1));
+    // and the speed of the machine in each
+    assert!(records(&path).iter().all(|r| r.times.reference_s.is_some_and(|s| s > 0.0)));
     let shown = rows(&out);
     assert_eq!(shown.len(), 2);
     for (row, fill) in shown.iter().zip([0, 1]) {

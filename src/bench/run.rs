@@ -24,6 +24,7 @@ mod roof;
 mod scaling;
 mod sequence;
 pub(crate) mod several;
+mod speed;
 mod traffic;
 mod verdict;
 mod watch;
@@ -62,6 +63,7 @@ pub(crate) use reuse::Reuse;
 use roof::Roof;
 use scaling::{Equilibrated, Given};
 pub(crate) use sequence::{Loaded, StepSystem, Steps, solve_sequence};
+use speed::Speed;
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 
@@ -467,6 +469,8 @@ impl Job<'_> {
             k.check()?;
             if monitor.cancelled() { Err(NoResult::Cancelled) } else { Ok((outcome, seconds)) }
         };
+        // not between solves, whose caches it would take
+        let speed = (!self.measure.once).then(|| Speed::before(k)).flatten();
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
         let mut samples = Vec::new();
         if first > self.measure.time_budget_s || self.measure.once {
@@ -479,6 +483,7 @@ impl Job<'_> {
             spent += seconds;
             samples.push(seconds);
         }
+        self.record.times.reference_s = speed.and_then(|speed| speed.reference_s(k));
         let m = median(&samples).expect("at least one repetition");
         self.keep_history(history);
         let times = &mut self.record.times;

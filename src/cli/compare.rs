@@ -64,7 +64,8 @@ pub(super) struct CompareArgs {
     threshold: String,
 
     /// Percentage by which two runs of the same program may differ because the machine drifts: `slower`
-    /// and `faster` must exceed it too, except with alternating runs
+    /// and `faster` must exceed it too, or what the reference computation shows where that is more, except
+    /// with alternating runs
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     drift: String,
 

@@ -13,6 +13,10 @@ pub trait Platform {
     fn placement(&self) -> Option<String> {
         None
     }
+    /// Whether it computes on cores of this host.
+    fn on_cores(&self) -> bool {
+        false
+    }
     /// Bytes that can still be had for vectors, matrices and factors.
     fn memory_free(&self) -> usize;
     /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only

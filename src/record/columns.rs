@@ -237,6 +237,10 @@ pub(crate) const COMPARE: &[(&str, &str)] = &[
     ),
     ("ratio-low", "lower end of the 95 % confidence interval of the ratio"),
     ("ratio-high", "upper end of the 95 % confidence interval of the ratio"),
+    (
+        "machine-ratio",
+        "median reference-s of the new file divided by that of the old file: a slower machine is above 1",
+    ),
     ("setup-ratio", "setup-s of the new file divided by that of the old file"),
     ("old-iterations", "iterations in the old file"),
     ("new-iterations", "iterations in the new file"),

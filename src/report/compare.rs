@@ -2,13 +2,15 @@
 //!
 //! Of a case in both files the ratio r of the new solve time over the old one has a 95 % interval [l, h]
 //! (see [`ratio`]): from the medians of rounds where both files have enough of them, else from the
-//! interval of either median within its run, taken at opposite ends. What the machine may drift between two
-//! runs, d in percent, neither file shows. With a threshold q in percent a case is `slower` when the whole
-//! interval lies above (1 + q/100)(1 + d/100), `faster` when it lies below the inverse, `same` when it lies
-//! between 1/(1 + q/100) and 1 + q/100, else `unclear`. Over all cases with an interval the mean of the n
-//! logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if they err independently;
-//! drift moves all of them together, and is allowed for as in each. Intervals are not widened for the
-//! number of cases.
+//! interval of either median within its run, taken at opposite ends. What the machine drifts between two runs
+//! is in neither. It is allowed for: by d in percent, or by m, the time of the reference computation beside the
+//! solves, new over old, where that is more. With a threshold q in percent a case is `slower` when the whole
+//! interval lies above (1 + q/100) max(1 + d/100, m), `faster` when it lies below the inverse of
+//! (1 + q/100) max(1 + d/100, 1/m), `same` when it lies between 1/(1 + q/100) and 1 + q/100, else `unclear`. The
+//! ratio itself is not divided by m: the reference is other work, and drifts by another factor. Over all cases
+//! with an interval the mean of the n logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if
+//! they err independently; drift moves all of them together, and is allowed for as in each. Intervals are not
+//! widened for the number of cases.
 
 pub mod ratio;
 
@@ -18,6 +20,7 @@ use itertools::Itertools as _;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
+use crate::base::measure::median;
 use crate::base::units::{plural, seconds, significant};
 use crate::case::Case;
 use crate::config::sweep::Axis;
@@ -26,7 +29,7 @@ use crate::record::{Record, contents, rounds};
 use crate::report::build::Columns;
 use crate::report::cells::{geometric_mean, marks, shown, solve, speedup, varying};
 use crate::report::{Report, Sheet, places};
-use ratio::{Basis, Ratio};
+use ratio::{Allowance, Basis, Ratio, machine};
 
 /// Options of the verdicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,16 +114,16 @@ impl Verdict {
         }
     }
 
-    /// Verdict on the interval of a ratio that drift may have changed by the factor `allowance`.
+    /// Verdict on the interval of a ratio of which drift may have changed so much.
     pub(crate) fn of_interval(
         (low, high): (f64, f64),
         threshold_percent: f64,
-        allowance: f64,
+        allowance: Allowance,
     ) -> Self {
         let limit = 1.0 + threshold_percent / 100.0;
-        if low > limit * allowance {
+        if low > limit * allowance.raised {
             Self::Slower
-        } else if high < 1.0 / (limit * allowance) {
+        } else if high < 1.0 / (limit * allowance.lowered) {
             Self::Faster
         } else if low >= 1.0 / limit && high <= limit {
             Self::Same
@@ -134,23 +137,34 @@ impl Verdict {
 struct Pair {
     old: Record,
     new: Record,
+    /// Time of the reference computation, new over old.
+    machine: Option<f64>,
     ratio: Option<Ratio>,
     verdict: Verdict,
 }
 
 impl Pair {
-    fn of(old: &[&Record], new: &[&Record], rule: &Rule) -> Self {
-        let ratio = Ratio::of(old, new, rule.drift_percent, rule.paired);
+    /// The rows of a case on both sides; `drift` is that of the machine between the runs as a whole.
+    fn of((old, new): (&[&Record], &[&Record]), drift: Option<f64>, rule: &Rule) -> Self {
+        let machine = machine(old, new);
+        let allowance = allowance(rule, [machine, drift]);
+        let ratio = Ratio::of(old, new, allowance, rule.paired);
         let (old, new) = (rounds::aggregate(old), rounds::aggregate(new));
         if let Some(difference) = contents::difference(&old, &new) {
-            return Self { old, new, ratio: None, verdict: Verdict::Other(difference) };
+            let verdict = Verdict::Other(difference);
+            return Self { old, new, machine, ratio: None, verdict };
         }
         let verdict = Verdict::of(&old, &new, ratio, rule.threshold_percent);
-        Self { old, new, ratio, verdict }
+        Self { old, new, machine, ratio, verdict }
     }
 
     fn both_succeed(&self) -> bool {
         self.old.status.succeeded() && self.new.status.succeeded()
+    }
+
+    /// Whether drift of the machine counts.
+    fn drifts(&self) -> bool {
+        self.ratio.is_some_and(|r| r.basis != Basis::Pairs)
     }
 
     fn interval(&self) -> Option<(f64, f64)> {
@@ -161,6 +175,12 @@ impl Pair {
         let times = [&self.new, &self.old].map(|r| r.times.setup_s);
         speedup(times[0], times[1]).filter(|_| self.verdict.is_judged())
     }
+}
+
+/// The largest that one of the times of the reference computation, new over old, gives.
+fn allowance(rule: &Rule, machine: [Option<f64>; 2]) -> Allowance {
+    let of = machine.map(|ratio| Allowance::of(rule.drift_percent, ratio));
+    Allowance { raised: of[0].raised.max(of[1].raised), lowered: of[0].lowered.max(of[1].lowered) }
 }
 
 /// Two files compared.
@@ -200,7 +220,7 @@ pub struct Overall {
 }
 
 impl Overall {
-    fn of(pairs: &[Pair], threshold_percent: f64) -> Option<Self> {
+    fn of(pairs: &[Pair], drift: Option<f64>, rule: &Rule) -> Option<Self> {
         let used = pairs.iter().filter(|pair| pair.both_succeed());
         let ratios = used.filter_map(|pair| Some((pair.ratio?, pair.ratio?.log_half_width()?)));
         let ratios = ratios.collect_vec();
@@ -210,9 +230,10 @@ impl Overall {
         let count = ratios.len() as f64;
         let mean = ratios.iter().map(|(r, _)| r.value.ln()).sum::<f64>() / count;
         let half = ratios.iter().map(|(_, half)| half * half).sum::<f64>().sqrt() / count;
-        let allowance = ratios.iter().map(|(r, _)| r.allowance).fold(1.0, f64::max);
+        let paired = ratios.iter().all(|(r, _)| r.basis == Basis::Pairs);
+        let allowance = if paired { Allowance::NONE } else { allowance(rule, [drift, None]) };
         let interval = ((mean - half).exp(), (mean + half).exp());
-        let verdict = Verdict::of_interval(interval, threshold_percent, allowance);
+        let verdict = Verdict::of_interval(interval, rule.threshold_percent, allowance);
         Some(Self { ratio: mean.exp(), interval, verdict, cases: ratios.len() })
     }
 }
@@ -231,10 +252,11 @@ pub fn compare(
     let (before, after) = (rounds::cases(old.1), rounds::cases(new.1));
     let known = unique(old.0, &before, &key)?;
     unique(new.0, &after, &key)?;
-    let pair = |rows: &Vec<&Record>| {
-        known.get(&key(&rows[0].case)).map(|before| Pair::of(before, rows, rule))
-    };
-    let all: Vec<Pair> = after.iter().filter_map(pair).collect();
+    let both = after.iter().filter_map(|rows| Some((*known.get(&key(&rows[0].case))?, &rows[..])));
+    let both: Vec<(&[&Record], &[&Record])> = both.collect();
+    let machines: Vec<f64> = both.iter().filter_map(|(old, new)| machine(old, new)).collect();
+    let drift = median(&machines).map(|m| m.value);
+    let all: Vec<Pair> = both.into_iter().map(|rows| Pair::of(rows, drift, rule)).collect();
     if all.is_empty() {
         return Err(Error::input(format!("`{}` and `{}` have no case in common", old.0, new.0))
             .hint("--by SETTINGS joins on fewer settings, such as `--by matrix,block-size,fill`"));
@@ -247,7 +269,7 @@ pub fn compare(
     let count = all.len();
     let (pairs, others): (Vec<Pair>, Vec<Pair>) =
         all.into_iter().partition(|pair| pair.verdict.is_judged());
-    sheet.notes = foot(&pairs, rule);
+    sheet.notes = foot(&pairs, drift, rule);
     if !others.is_empty() {
         sheet.notes.push(format!(
             "{} of another matrix or right-hand side under the same name: not compared",
@@ -262,12 +284,12 @@ pub fn compare(
     let lowest = pairs.iter().filter_map(|pair| match pair.verdict {
         Verdict::Broken => Some(f64::INFINITY),
         Verdict::Fixed | Verdict::Failed => None,
-        _ => pair.ratio.and_then(|r| Some(r.interval?.0 / r.allowance)),
+        _ => pair.ratio.and_then(|r| Some(r.interval?.0 / r.allowance.raised)),
     });
     Ok(Comparison {
         regressions,
         others: others.len(),
-        overall: Overall::of(&pairs, rule.threshold_percent),
+        overall: Overall::of(&pairs, drift, rule),
         lowest: lowest.collect(),
         report: Report { sheets: vec![sheet], rows },
     })
@@ -323,7 +345,7 @@ fn iterations(old: &Record, new: &Record) -> String {
 }
 
 /// Counts per verdict, the geometric mean of the ratios, and the origin of the intervals.
-fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
+fn foot(pairs: &[Pair], drift: Option<f64>, rule: &Rule) -> Vec<String> {
     if pairs.is_empty() {
         return vec!["no case can be compared".into()];
     }
@@ -338,7 +360,7 @@ fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     )];
     lines.extend(together(pairs));
     if let Some(Overall { ratio, interval: (low, high), verdict, cases }) =
-        Overall::of(pairs, rule.threshold_percent)
+        Overall::of(pairs, drift, rule)
     {
         lines.push(format!(
             "overall: {}, {ratio:.3} ({low:.3} to {high:.3}) over {} with an interval",
@@ -347,6 +369,8 @@ fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
         ));
     }
     lines.extend(basis(pairs, rule));
+    lines.extend(drifted(pairs, drift, rule));
+    lines.extend(unclear(pairs, rule));
     if pairs.iter().any(|pair| pair.verdict == Verdict::Unclear && pair.interval().is_none()) {
         let why = if rule.paired {
             "six pairs of rounds are the fewest that have one"
@@ -409,16 +433,47 @@ fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     lines.into_iter().filter(|(basis, _)| used(*basis)).map(|(_, line)| line).collect()
 }
 
+/// That the machine drifted beyond what is allowed for in any case.
+fn drifted(pairs: &[Pair], drift: Option<f64>, rule: &Rule) -> Option<String> {
+    let drift = drift.filter(|_| pairs.iter().any(Pair::drifts))?;
+    let (factor, side) = if drift < 1.0 { (1.0 / drift, "old") } else { (drift, "new") };
+    (factor > 1.0 + rule.drift_percent / 100.0).then(|| {
+        format!(
+            "the machine was {factor:.2} times as slow in {side} by its reference computation: verdicts allow \
+             for it"
+        )
+    })
+}
+
+/// Why cases with an interval are unclear.
+fn unclear(pairs: &[Pair], rule: &Rule) -> Vec<String> {
+    let beyond = |pair: &&Pair| {
+        let without = pair.interval().map(|interval| {
+            Verdict::of_interval(interval, rule.threshold_percent, Allowance::NONE)
+        });
+        matches!(without, Some(Verdict::Slower | Verdict::Faster))
+    };
+    let unclear = pairs.iter().filter(|p| p.verdict == Verdict::Unclear && p.interval().is_some());
+    let (drift, wide): (Vec<&Pair>, Vec<&Pair>) = unclear.partition(beyond);
+    let lines = [
+        (drift.len(), "beyond the threshold, within drift: `compare --run` measures in turns"),
+        (wide.len(), "for an interval that reaches across the threshold: more rounds narrow it"),
+    ];
+    let lines = lines.into_iter().filter(|(count, _)| *count > 0);
+    lines.map(|(count, why)| format!("unclear: {} {why}", plural(count, "case"))).collect()
+}
+
 fn machine_row(pair: &Pair, by: &[&'static Axis]) -> Map<String, Value> {
-    let Pair { old, new, ratio, verdict } = pair;
+    let Pair { old, new, machine, ratio, verdict } = pair;
     let settings = by.iter().map(|axis| (axis.name, (axis.text)(&new.case).into()));
     let interval = pair.interval();
-    let measured: [(&str, Value); 10] = [
+    let measured: [(&str, Value); 11] = [
         ("old-solve-s", old.times.solve_s.into()),
         ("new-solve-s", new.times.solve_s.into()),
         ("ratio", ratio.map(|r| r.value).into()),
         ("ratio-low", interval.map(|i| i.0).into()),
         ("ratio-high", interval.map(|i| i.1).into()),
+        ("machine-ratio", (*machine).into()),
         ("setup-ratio", pair.setup_ratio().into()),
         ("old-iterations", old.convergence.iterations.into()),
         ("new-iterations", new.convergence.iterations.into()),

@@ -16,7 +16,7 @@ fn all() -> Vec<&'static Axis> {
 const RULE: Rule = Rule { threshold_percent: 5.0, drift_percent: 0.0, paired: false };
 
 fn judged(old: &Record, new: &Record, rule: &Rule) -> Verdict {
-    Pair::of(&[old], &[new], rule).verdict
+    Pair::of((&[old], &[new]), None, rule).verdict
 }
 
 #[test]
@@ -163,4 +163,89 @@ fn rounds_of_a_case_are_one_row_and_say_what_intervals_are_made_from() {
     let line = "within one run only: drift between runs is not in these intervals; `slower` and \
                 `faster` allow 5.0 % for it; --rounds 5 shows more of it";
     assert!(lines.contains(&line.to_owned()), "{lines:?}");
+}
+
+/// Five rounds of three cases: the times of the solves, and of the reference computation beside them.
+fn rounds_beside(solve_s: f64, reference_s: f64) -> Vec<Record> {
+    let row = |round: usize, fill: usize| {
+        let noise = 1.0 + 0.01 * ((round * 7 + fill) % 5) as f64;
+        let mut row = record(case(fill), 10, solve_s * noise);
+        (row.round, row.times.reference_s) = (Some(round), Some(reference_s));
+        row
+    };
+    (1..=5).flat_map(|round| (0..3).map(move |fill| row(round, fill))).collect()
+}
+
+#[test]
+fn a_machine_that_drifts_makes_no_verdict() {
+    let rule = Rule { drift_percent: 5.0, ..RULE };
+    let compared = |old: &[Record], new: &[Record]| {
+        let result = compare(("a", old), ("b", new), &all(), &rule).unwrap();
+        let rows = &result.report.rows;
+        assert!(rows.iter().all(|row| row["verdict"] == rows[0]["verdict"]), "{rows:?}");
+        let overall = result.overall.unwrap().verdict;
+        let notes = result.report.sheets[0].notes.clone();
+        (rows[0]["verdict"].clone(), overall, result.regressions_beyond(10.0), notes)
+    };
+    let line = |side: &str| {
+        format!(
+            "the machine was 1.30 times as slow in {side} by its reference computation: verdicts allow for it"
+        )
+    };
+    let old = rounds_beside(1.0, 2e-3);
+    // everything is slower, the reference as well
+    let slow = rounds_beside(1.3, 2.6e-3);
+    let (verdict, overall, beyond, notes) = compared(&old, &slow);
+    assert_eq!((verdict, overall, beyond), ("unclear".into(), Verdict::Unclear, 0));
+    assert!(notes.contains(&line("new")), "{notes:?}");
+    let why =
+        "unclear: 3 cases beyond the threshold, within drift: `compare --run` measures in turns";
+    assert!(notes.contains(&why.to_owned()), "{notes:?}");
+    let (verdict, overall, _, notes) = compared(&slow, &old);
+    assert_eq!((verdict, overall), ("unclear".into(), Verdict::Unclear));
+    assert!(notes.contains(&line("old")), "{notes:?}");
+    // a fifth on a machine that is as fast is found
+    let (verdict, overall, beyond, notes) = compared(&old, &rounds_beside(1.2, 2e-3));
+    assert_eq!((verdict, overall, beyond), ("slower".into(), Verdict::Slower, 3));
+    assert!(!notes.iter().any(|note| note.starts_with("the machine")), "{notes:?}");
+    // one that is slower hides what became slower, not what became faster in spite of it
+    let (verdict, ..) = compared(&old, &rounds_beside(0.8, 2.6e-3));
+    assert_eq!(verdict, "faster");
+    // files of earlier versions have no reference
+    let mut before = old.clone();
+    for row in &mut before {
+        row.times.reference_s = None;
+    }
+    let (verdict, _, _, notes) = compared(&before, &slow);
+    assert_eq!(verdict, "slower");
+    assert!(!notes.iter().any(|note| note.starts_with("the machine")), "{notes:?}");
+}
+
+#[test]
+fn the_drift_of_the_run_counts_where_a_case_does_not_show_it() {
+    let old = rounds_beside(1.0, 2e-3);
+    let mut new = rounds_beside(1.3, 2.6e-3);
+    for row in new.iter_mut().filter(|row| row.case.fill == 1) {
+        row.times.reference_s = Some(2e-3);
+    }
+    let rule = Rule { drift_percent: 5.0, ..RULE };
+    let result = compare(("a", &old), ("b", &new), &all(), &rule).unwrap();
+    let of = |name: &str| result.report.rows.iter().map(|row| row[name].clone()).collect_vec();
+    assert_eq!(of("verdict"), ["unclear"; 3]);
+    assert_eq!(of("machine-ratio")[1], 1.0);
+    // turns need no allowance: six pairs
+    let turns = |solve_s, reference_s| -> Vec<Record> {
+        (1..=6)
+            .map(|round| {
+                let mut row = record(case(0), 10, solve_s);
+                (row.round, row.times.reference_s) = (Some(round), Some(reference_s));
+                row
+            })
+            .collect()
+    };
+    let rule = Rule { paired: true, ..rule };
+    let result =
+        compare(("a", &turns(1.0, 2e-3)), ("b", &turns(1.3, 2.6e-3)), &all(), &rule).unwrap();
+    assert_eq!(result.report.rows[0]["verdict"], "slower");
+    assert_eq!(result.overall.unwrap().verdict, Verdict::Slower);
 }

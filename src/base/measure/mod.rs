@@ -1,13 +1,16 @@
 //! Clock, statistics and memory.
 
+mod reference;
 pub(crate) mod spans;
 mod stats;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, Result};
 
+pub(crate) use reference::{reference_seconds, wait_of, waits};
 pub use stats::{Median, Spread, median, shift};
 
 /// The monotonic clock. All timing goes through here.
@@ -57,10 +60,25 @@ pub(crate) fn memory_free() -> usize {
 
 /// Most bytes of memory that this process has held since the last call; `None` where the system does not tell.
 pub(crate) fn memory_peak() -> Option<usize> {
-    let found = memory_peak_so_far();
-    // another peak begins; where that is not allowed, it is the same one
+    let found = memory_peak_so_far().max(Some(ASIDE.swap(0, Ordering::Relaxed)));
+    begin_peak();
+    found.filter(|bytes| *bytes > 0)
+}
+
+/// Runs `work`, whose memory, free again, does not count for [`memory_peak`].
+pub(crate) fn without_peak<R>(work: impl FnOnce() -> R) -> R {
+    ASIDE.fetch_max(memory_peak_so_far().unwrap_or(0), Ordering::Relaxed);
+    let done = work();
+    begin_peak();
+    done
+}
+
+/// The peak before that of the system, which is of the time since then.
+static ASIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// Another peak begins; where that is not allowed, it is the same one.
+fn begin_peak() {
     _ = std::fs::write("/proc/self/clear_refs", "5");
-    found
 }
 
 fn memory_peak_so_far() -> Option<usize> {

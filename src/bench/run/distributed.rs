@@ -13,7 +13,7 @@ use super::roof::Roof;
 use super::scaling::Given;
 use super::{Job, Progress, Reuse, Solved, Stage, closed, levels, settings};
 use crate::base::error::Kind;
-use crate::base::measure::{memory_peak, now, seconds_since};
+use crate::base::measure::{memory_peak, now, seconds_since, without_peak};
 use crate::base::parse::choice_name;
 use crate::case::{Case, RunKind};
 use crate::compute::distributed::communicator::Communicator;
@@ -48,9 +48,9 @@ pub(super) struct Run<'a> {
     pub(super) record: Record,
 }
 
-/// The largest peak of a rank, bytes, which was `before` when measuring began; collective.
-fn largest_peak<L: Local>(k: &Distributed<L>, before: Option<usize>) -> Option<usize> {
-    let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
+/// The largest peak of a rank, bytes; collective.
+fn largest_peak<L: Local>(k: &Distributed<L>) -> Option<usize> {
+    let peak = memory_peak().map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
     Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize)
 }
 
@@ -157,10 +157,8 @@ impl Job<'_> {
             .ok_or_else(|| unknown("preconditioner", &case.precond))?;
         let build = solver::lookup::<Distributed<L>>(&case.solver)
             .ok_or_else(|| unknown("solver", &case.solver))?;
-        let before = memory_peak();
-        let roof = (!self.measure.once).then(|| Roof::of_copies(k));
         // its arrays are none of the case's
-        memory_peak();
+        let roof = without_peak(|| (!self.measure.once).then(|| Roof::of_copies(k)));
         let with_transposed = solver::needs_transposed(&case.solver);
         let (matrix, other) = self.store_rows(k, part, with_transposed)?;
         let (m, other_m) = self.set_up_subdomains(k, part, setup, elimination, with_transposed)?;
@@ -215,7 +213,7 @@ impl Job<'_> {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(super::traffic::held(k, &system)),
         }
-        self.record.division.rank_memory_bytes = largest_peak(k, before);
+        self.record.division.rank_memory_bytes = largest_peak(k);
         Ok(())
     }
 
@@ -225,15 +223,11 @@ impl Job<'_> {
         k: &Distributed<L>,
         part: &Part,
     ) -> Result<(), NoResult> {
-        let before = memory_peak();
-        let roof = Roof::of_copies(k);
-        memory_peak();
+        let roof = without_peak(|| Roof::of_copies(k));
         let (matrix, _) = self.store_rows(k, part, false)?;
         self.product_with(k, &matrix, &roof, part)?;
-        self.record.division = Division {
-            rank_memory_bytes: largest_peak(k, before),
-            ..self.division(k, part, &matrix)
-        };
+        self.record.division =
+            Division { rank_memory_bytes: largest_peak(k), ..self.division(k, part, &matrix) };
         Ok(())
     }
 

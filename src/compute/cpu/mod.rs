@@ -241,6 +241,10 @@ impl Platform for Cpu {
         (!self.pinned.is_empty()).then(|| self.pinned.iter().join(" "))
     }
 
+    fn on_cores(&self) -> bool {
+        true
+    }
+
     fn memory_free(&self) -> usize {
         measure::memory_free()
     }

@@ -74,6 +74,10 @@ impl Platform for SingleCpu {
         self.0.threads()
     }
 
+    fn on_cores(&self) -> bool {
+        true
+    }
+
     fn memory_free(&self) -> usize {
         self.0.memory_free()
     }

@@ -238,6 +238,10 @@ impl<K: Local> Platform for Distributed<K> {
         self.local.placement()
     }
 
+    fn on_cores(&self) -> bool {
+        self.local.on_cores()
+    }
+
     fn memory_free(&self) -> usize {
         self.local.memory_free()
     }

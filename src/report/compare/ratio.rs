@@ -1,6 +1,7 @@
 //! The ratio of two measurements of a case and its 95 % interval.
 
 use crate::base::measure::{Median, median, shift};
+use crate::record::schema::Environment;
 use crate::record::{Record, rounds};
 
 /// What an interval of a ratio is made from.
@@ -14,6 +15,48 @@ pub enum Basis {
     Pairs,
 }
 
+/// Factors of at least 1 by which drift between two runs may have changed a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// By which it may have become larger.
+    pub raised: f64,
+    /// By which it may have become smaller.
+    pub lowered: f64,
+}
+
+impl Allowance {
+    /// What is measured in alternation needs none.
+    pub const NONE: Self = Self { raised: 1.0, lowered: 1.0 };
+
+    /// `drift_percent` in both directions, and more in the one in which the machine has drifted: `machine` is the
+    /// time of its reference computation, new over old.
+    pub fn of(drift_percent: f64, machine: Option<f64>) -> Self {
+        let least = 1.0 + drift_percent / 100.0;
+        let machine = machine.unwrap_or(1.0);
+        Self { raised: least.max(machine), lowered: least.max(1.0 / machine) }
+    }
+}
+
+/// Time of the reference computation on both sides of a case, new over old, each the median of its rounds; `None`
+/// where a side has none, or where they differ in processor, device, threads or ranks, which is no drift.
+pub(crate) fn machine(old: &[&Record], new: &[&Record]) -> Option<f64> {
+    let place = |rows: &[&Record]| {
+        let of = |r: &&Record| {
+            let Environment { cpu, device, threads, .. } = r.environment.clone();
+            (cpu, device, threads, r.division.ranks)
+        };
+        rows.first().map(of)
+    };
+    if place(old) != place(new) {
+        return None;
+    }
+    let of = |rows: &[&Record]| {
+        let seconds = rows.iter().filter_map(|r| r.times.reference_s.filter(|s| *s > 0.0));
+        median(&seconds.collect::<Vec<f64>>()).map(|m| m.value)
+    };
+    Some(of(new)? / of(old)?)
+}
+
 /// New over old solve time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
@@ -23,19 +66,23 @@ pub struct Ratio {
     pub interval: Option<(f64, f64)>,
     /// What it is made from.
     pub basis: Basis,
-    /// Factor by which drift between the runs may have changed the ratio: 1 for alternating measurements.
-    pub allowance: f64,
+    /// What drift between the runs may have changed of it.
+    pub allowance: Allowance,
 }
 
 impl Ratio {
     /// Of the rows of a case, one for each round, on both sides; those of the same round were measured one
-    /// after the other where they are `paired`. Drift between the two runs may change the ratio of rows
-    /// that are not by `drift_percent`. `None` where a side has no time.
-    pub fn of(old: &[&Record], new: &[&Record], drift_percent: f64, paired: bool) -> Option<Self> {
-        let allowance = 1.0 + drift_percent / 100.0;
+    /// after the other where they are `paired`. The `allowance` is for rows that are not. `None` where a side has
+    /// no time.
+    pub fn of(
+        old: &[&Record],
+        new: &[&Record],
+        allowance: Allowance,
+        paired: bool,
+    ) -> Option<Self> {
         let found = |m: &Median, basis| {
             let interval = m.interval().map(|(low, high)| (low.exp(), high.exp()));
-            let allowance = if basis == Basis::Pairs { 1.0 } else { allowance };
+            let allowance = if basis == Basis::Pairs { Allowance::NONE } else { allowance };
             Some(Self { value: m.value.exp(), interval, basis, allowance })
         };
         if paired && let Some(m) = median(&pairs(old, new)) {
@@ -99,7 +146,8 @@ mod tests {
 
     fn of(old: &[Record], new: &[Record], drift: f64, paired: bool) -> Ratio {
         let [old, new] = [old, new].map(|rows| rows.iter().collect::<Vec<&Record>>());
-        Ratio::of(&old, &new, drift, paired).unwrap()
+        let allowance = Allowance::of(drift, machine(&old, &new));
+        Ratio::of(&old, &new, allowance, paired).unwrap()
     }
 
     fn close(a: (f64, f64), b: (f64, f64)) -> bool {
@@ -112,7 +160,7 @@ mod tests {
         let ratio = of(&side(2.0), &side(1.0), 5.0, false);
         assert_eq!((ratio.value, ratio.basis), (0.5, Basis::Samples));
         assert!(close(ratio.interval.unwrap(), (0.9 / 2.2, 1.1 / 1.8)));
-        assert_eq!(ratio.allowance, 1.05);
+        assert_eq!(ratio.allowance, Allowance { raised: 1.05, lowered: 1.05 });
         // a range is no interval
         let mut few = side(1.0);
         few[0].times.repetitions = 5;
@@ -136,14 +184,15 @@ mod tests {
         let drift = [1.0, 2.0, 4.0, 3.0, 9.0, 5.0];
         let ratio = of(&rows(&drift), &rows(&drift.map(|s| 1.25 * s)), 5.0, true);
         assert!((ratio.value - 1.25).abs() < 1e-12);
-        assert_eq!((ratio.basis, ratio.allowance), (Basis::Pairs, 1.0));
+        assert_eq!((ratio.basis, ratio.allowance), (Basis::Pairs, Allowance::NONE));
         assert!(close(ratio.interval.unwrap(), (1.25, 1.25)));
         let five = of(&rows(&drift[..5]), &rows(&drift[..5]), 5.0, true);
         assert_eq!((five.value, five.interval), (1.0, None));
     }
 
     /// Six runs of five rounds; in each the machine is faster or slower by up to `drift`, in each round
-    /// slower by up to `noise`, and in a share `hit` of the rounds by half.
+    /// slower by up to `noise`, and in a share `hit` of the rounds by half. The reference computation meets
+    /// the drift of the run, and noise of its own.
     fn runs(rng: &mut ChaCha8Rng, drift: f64, noise: f64, hit: f64) -> Vec<Vec<Record>> {
         let run = |rng: &mut ChaCha8Rng| {
             let of_run = 1.0 + rng.random_range(-drift..drift);
@@ -152,18 +201,58 @@ mod tests {
                 of_run * hit * (1.0 + rng.random_range(0.0..noise))
             };
             let seconds: Vec<f64> = (0..5).map(|_| round(rng)).collect();
-            rows(&seconds)
+            let mut rows = rows(&seconds);
+            for row in &mut rows {
+                let noise = 1.0 + rng.random_range(-0.02..0.02);
+                row.times.reference_s = Some(3e-3 * of_run * noise);
+            }
+            rows
         };
         (0..6).map(|_| run(rng)).collect()
+    }
+
+    #[test]
+    fn an_allowance_has_a_direction() {
+        let of = |machine| Allowance::of(5.0, machine);
+        assert_eq!(of(None), Allowance { raised: 1.05, lowered: 1.05 });
+        assert_eq!(of(Some(1.02)), of(None));
+        assert_eq!(of(Some(1.25)), Allowance { raised: 1.25, lowered: 1.05 });
+        assert_eq!(of(Some(0.8)), Allowance { raised: 1.05, lowered: 1.25 });
+    }
+
+    #[test]
+    fn the_machine_is_the_ratio_of_the_medians_of_the_reference() {
+        let side = |seconds: [f64; 3]| -> Vec<Record> {
+            let mut rows = rows(&[1.0; 3]);
+            for (row, seconds) in rows.iter_mut().zip(seconds) {
+                row.times.reference_s = Some(seconds);
+            }
+            rows
+        };
+        let of = |old: &[Record], new: &[Record]| {
+            let [old, new] = [old, new].map(|rows| rows.iter().collect::<Vec<&Record>>());
+            machine(&old, &new)
+        };
+        let (old, mut new) = (side([2.0, 4.0, 90.0]), side([1.0, 5.0, 7.0]));
+        assert_eq!(of(&old, &new), Some(1.25));
+        // what no round tells, or a file of an earlier version, is not known
+        new[0].times.reference_s = None;
+        assert_eq!(of(&old, &new), Some(1.5));
+        assert_eq!(of(&rows(&[1.0; 3]), &new), None);
+        // more threads are no drift
+        new[0].environment.threads = 2;
+        assert_eq!(of(&old, &new), None);
     }
 
     fn verdicts(runs: &[Vec<Record>], factor: f64) -> Vec<Verdict> {
         let mut found = Vec::new();
         for (i, old) in runs.iter().enumerate() {
             for new in &runs[i + 1..] {
-                let slower: Vec<f64> =
-                    new.iter().map(|r| factor * r.times.solve_s.unwrap()).collect();
-                let ratio = of(old, &rows(&slower), 5.0, false);
+                let mut new = new.clone();
+                for row in &mut new {
+                    row.times.solve_s = row.times.solve_s.map(|s| factor * s);
+                }
+                let ratio = of(old, &new, 5.0, false);
                 found.push(Verdict::of_interval(ratio.interval.unwrap(), 5.0, ratio.allowance));
             }
         }
@@ -175,16 +264,31 @@ mod tests {
         let changed = |v: &&Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let (mut wrong, mut missed, mut disturbed, mut all) = (0, 0, 0, 0);
+        let (mut drifted, mut unseen) = (0, 0);
+        let without = |run: &[Record]| {
+            let mut run = run.to_vec();
+            for row in &mut run {
+                row.times.reference_s = None;
+            }
+            run
+        };
         for _ in 0..200 {
             let quiet = runs(&mut rng, 0.02, 0.03, 0.005);
             let found = verdicts(&quiet, 1.0);
             wrong += found.iter().filter(changed).count();
             all += found.len();
             missed += verdicts(&quiet, 1.2).iter().filter(|v| **v != Verdict::Slower).count();
+            // a run on a machine that a neighbour makes a third slower, or none
+            let drifting = runs(&mut rng, 0.15, 0.03, 0.005);
+            drifted += verdicts(&drifting, 1.0).iter().filter(changed).count();
+            let blind: Vec<Vec<Record>> = drifting.iter().map(|run| without(run)).collect();
+            unseen += verdicts(&blind, 1.0).iter().filter(changed).count();
             let busy = runs(&mut rng, 0.05, 0.5, 0.2);
             disturbed += verdicts(&busy, 1.0).iter().filter(changed).count();
         }
         assert_eq!((all, wrong), (3000, 0));
+        // 1 of 180 would be 16
+        assert!(drifted < 16 && unseen > all / 10, "{drifted} and {unseen} of {all}");
         // a round of the old run that was disturbed hides it
         assert!(missed < all / 20, "{missed} of {all}");
         // 4 of 180 would be 66
