@@ -118,17 +118,16 @@ impl Package {
                 let special = rules.licenses.exceptions.iter().filter(|e| e.name == self.name);
                 let allowed: Vec<&String> =
                     special.flat_map(|e| &e.allow).chain(&rules.licenses.allow).collect();
-                let mut taken = BTreeSet::new();
                 let suits = expression.evaluate(|asked| {
                     // with an addition it is a licence of its own
                     let asked = asked.to_string();
-                    let found = allowed.iter().any(|name| **name == asked);
-                    found && (taken.insert(asked) || true)
+                    let found = allowed.iter().find(|name| ***name == asked);
+                    used.extend(found.copied().cloned());
+                    found.is_some()
                 });
                 if !suits {
                     faults.push(format!("`{expression}` is not allowed"));
                 }
-                used.append(&mut taken);
             }
         }
         match &self.source {
