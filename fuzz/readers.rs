@@ -1,6 +1,6 @@
 //! What is fuzzed: everything that reads a user's file. Bytes in, no panic, nothing else asked.
 //!
-//! The fuzz targets and `tests/fuzz_corpus.rs`, which replays the corpus in CI, both include this file.
+//! The fuzz targets and `tests/repository/fuzz_corpus.rs`, which replays the corpus in CI, both include this file.
 
 use std::io::Cursor;
 

@@ -4,7 +4,7 @@
 //! numeric, solve on a backend -> [`record::Record`] -> tables and files.
 //!
 //! The modules are layers: base, matrix, symbolic, compute, methods, obstacle, problem, case, record,
-//! config, bench, report, cli. Each uses those before it only (`tests/layers.rs`).
+//! config, bench, report, cli. Each uses those before it only (`tests/repository/layers.rs`).
 
 pub mod base;
 pub mod bench;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the files of this folder, whose contents `tests/formats.rs` states.
+"""Makes the files of this folder, whose contents `tests/cli/formats.rs` states.
 
     make.py          the files of SciPy and NumPy, the compressed and the broken ones (numpy, scipy, zstd)
     make.py petsc    those of PETSc (numpy, petsc4py; the one with 64-bit integers by `struct`)
