@@ -349,8 +349,8 @@ impl Cuda {
     }
 
     /// The pattern of factors that `told` tells, in blocks of `block_size`. Its rows are on the device; on the host they
-    /// are made when somebody looks at them, or now where the numeric factorisation will, which is where lines do not
-    /// tell all.
+    /// are made when somebody looks at them, or now where the numeric factorisation will: that of blocks, and where
+    /// lines do not tell all.
     ///
     /// # Errors
     /// When the device fails or has too little memory.
@@ -361,7 +361,7 @@ impl Cuda {
             let cells = d.copied(&told.cells(Threads::Pool))?;
             Ok([box_rows(d, &told, &cells, 0)?, box_rows(d, &told, &cells, 1)?])
         })?;
-        let pattern = if told.lines.is_none() {
+        let pattern = if told.lines.is_none() || block_size > 1 {
             d.span("rows on the host", || Ok(told.pattern(Threads::Pool, block_size)))?
         } else {
             // by one thread: the others may wait for it, and must not be asked to help
