@@ -1,6 +1,6 @@
 //! Which algorithm is the fastest: the algorithms' models, and a measurement where these leave several.
 //!
-//! The models' constants are fitted to an H200 (`docs/triangular-solve.md`); what depends on the
+//! The models' constants are fitted to an H200 (`docs/notes/triangular-solve.md`); what depends on the
 //! device, its bandwidth and the time of a hand-over through the L2 cache, is measured.
 
 use rayon::prelude::*;

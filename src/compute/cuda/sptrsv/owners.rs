@@ -137,7 +137,7 @@ impl Costs {
         (0.1 / self.slice_rows + 0.1e-3 * self.row_bytes) * rows as f64
     }
 
-    /// Microseconds of a solve, fitted to an H200 (`docs/triangular-solve.md`): a part is at work while the front of what
+    /// Microseconds of a solve, fitted to an H200 (`docs/notes/triangular-solve.md`): a part is at work while the front of what
     /// can be done passes through it, so that its work counts as often as such times follow each other, and where the
     /// rows of slices look for values of another part, a level takes the longer the more parts look.
     fn solve(&self, rows: usize, o: &Outline) -> f64 {
