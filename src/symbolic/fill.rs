@@ -40,7 +40,11 @@ pub(crate) fn iluk_on(
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
     assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
-    if let Some(told) = Stencil::complete(threads, a.view()).and_then(|s| BoxFill::of(&s, k, rule))
+    // few levels are found as fast as they are told
+    let worth = k > 1 || k == 1 && rule == LevelRule::Overwrite;
+    let told = || Stencil::complete(threads, a.view()).and_then(|s| BoxFill::of(&s, k, rule));
+    if worth
+        && let Some(told) = told()
         && told.entries.iter().sum::<usize>() <= limit
     {
         return Ok(told.pattern(threads, a.block_size()));
