@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::elimination::{self, ByLevel};
 use super::fill_pattern::FillPattern;
-use super::stencil::{Lines, Stencil};
+use super::stencil::{Lines, Stencil, cell};
 use crate::base::choices::LevelRule;
 use crate::base::memory;
 use crate::base::threads::Threads;
@@ -151,13 +151,20 @@ impl BoxFill {
 
     /// All rows of L and U.
     pub fn pattern(&self, threads: Threads, block_size: usize) -> FillPattern {
-        let [lower, upper] = [0, 1].map(|at| self.half(threads, at, block_size));
+        let cells = self.cells(threads);
+        let [lower, upper] = [0, 1].map(|at| self.half(threads, &cells, at, block_size));
         FillPattern::new(lower, upper, Vec::new())
     }
 
-    /// All rows of L (0) or U (1).
-    pub(crate) fn half(&self, threads: Threads, at: usize, block_size: usize) -> Pattern<'static> {
-        let (cells, half) = (self.cells(threads), &self.halves[at]);
+    /// All rows of L (0) or U (1); `cells` are [those](Self::cells) of the rows.
+    pub(crate) fn half(
+        &self,
+        threads: Threads,
+        cells: &[u16],
+        at: usize,
+        block_size: usize,
+    ) -> Pattern<'static> {
+        let half = &self.halves[at];
         let of = |i: usize| [half.row(cells[i]).len()];
         let lengths = Lengths { rows: cells.len(), block_size, of };
         let [rows] = laid(threads, &lengths, |i, [to]| {
@@ -165,7 +172,7 @@ impl BoxFill {
                 *to = (i as i32 + apart) as u32;
             }
         });
-        rows.repeating(repeats(threads, &cells, &half.kind))
+        rows.repeating(repeats(threads, cells, &half.kind))
     }
 }
 
@@ -213,20 +220,15 @@ struct Eliminated<'a> {
 }
 
 impl Eliminated<'_> {
-    fn place(&self, i: usize) -> [usize; 3] {
-        let [nx, ny, _] = self.small;
-        [i % nx, i / nx % ny, i / (nx * ny)]
-    }
-
     /// How far entries reach along each axis.
     fn farthest(&self) -> [usize; 3] {
         let mut farthest = [0; 3];
         for i in 0..self.pattern.rows() {
-            let from = self.place(i);
+            let from = cell(self.small, i as u32);
             for &j in self.pattern.lower.row(i).iter().chain(self.pattern.upper.row(i)) {
-                let to = self.place(j as usize);
+                let to = cell(self.small, j);
                 for axis in 0..3 {
-                    farthest[axis] = farthest[axis].max(from[axis].abs_diff(to[axis]));
+                    farthest[axis] = farthest[axis].max(from[axis].abs_diff(to[axis]) as usize);
                 }
             }
         }
@@ -254,7 +256,7 @@ impl Eliminated<'_> {
         let step: usize = self.small[..axis].iter().product();
         let mut next = vec![true; planes - 2];
         for i in 0..self.pattern.rows() {
-            let at = self.place(i)[axis];
+            let at = cell(self.small, i as u32)[axis] as usize;
             if at + 2 < planes && next[at] && !self.alike(i, i + 2 * step) {
                 next[at] = false;
             }
@@ -275,14 +277,12 @@ impl Eliminated<'_> {
 
 impl Alike {
     fn new(half: &Pattern, small: [usize; 3], extents: [usize; 3]) -> Self {
-        let [nx, ny, _] = small;
-        let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)].map(|c| c as i32);
         let [wide, high, _] = extents.map(|n| n as i32);
         let mut apart = Vec::with_capacity(half.entries());
         for i in 0..half.rows() {
-            let [x, y, z] = place(i);
+            let [x, y, z] = cell(small, i as u32);
             apart.extend(half.row(i).iter().map(|&j| {
-                let to = place(j as usize);
+                let to = cell(small, j);
                 to[0] - x + wide * (to[1] - y + high * (to[2] - z))
             }));
         }

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::colour::sure;
-use super::lattice::{Cell, MOST_DISTANCES, cell};
+use super::lattice::{Cell, MOST_DISTANCES};
+use super::stencil::cell;
 use super::{Colouring, Eliminated, FillPattern, Lattice, Rest, Schedule, Stencil};
 use crate::base::memory;
 use crate::base::threads::Threads;

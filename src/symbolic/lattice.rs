@@ -8,6 +8,7 @@
 use rayon::prelude::*;
 
 use super::Stencil;
+use super::stencil::cell;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
 
@@ -166,12 +167,6 @@ impl Lattice {
         let n: usize = self.extents.iter().product();
         self.colours_of(threads, &(0..n as u32).collect::<Vec<_>>())
     }
-}
-
-/// The cell of row i.
-pub(super) fn cell([nx, ny, _]: [usize; 3], i: u32) -> Cell {
-    let i = i as usize;
-    [i % nx, i / nx % ny, i / nx / ny].map(|c| c as i32)
 }
 
 fn product(form: Cell, k: Cell) -> i32 {

@@ -236,7 +236,7 @@ impl Stencil {
         let [nx, ny, nz] = self.extents;
         let sign = if upper { -1 } else { 1 };
         let opposite = |o: &[i32; 3]| o.map(|d| sign * d);
-        let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)].map(|c| c as i32);
+        let place = |i: usize| cell(self.extents, i as u32);
         let entries = triangle.entries();
         let none = || vec![Lines(0); self.offsets.len()];
         // all that occur in rows of a kind
@@ -324,10 +324,16 @@ impl Stencil {
     }
 }
 
+/// The cell of row i of a box: its coordinates.
+pub(super) fn cell([nx, ny, _]: [usize; 3], i: u32) -> [i32; 3] {
+    let i = i as usize;
+    [i % nx, i / nx % ny, i / nx / ny].map(|c| c as i32)
+}
+
 /// All offsets that occur, or `None` when there are too many or one leaves the box.
 fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
-    let ([nx, ny, _], pattern) = (extents, rows.pattern);
-    let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)];
+    let (nx, pattern) = (extents[0], rows.pattern);
+    let place = |i: usize| cell(extents, i as u32);
     let sign = if rows.backward { -1 } else { 1 };
     let of_line = |line: usize| {
         let mut seen: Vec<[i32; 3]> = Vec::new();
@@ -336,7 +342,7 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
             let (from, columns) = (place(i), pattern.row(i));
             for (at, &j) in columns.iter().enumerate() {
                 let to = place(j as usize);
-                let d: [i64; 3] = std::array::from_fn(|k| sign * (to[k] as i64 - from[k] as i64));
+                let d: [i64; 3] = std::array::from_fn(|k| sign * i64::from(to[k] - from[k]));
                 if d.iter().any(|d| d.abs() > FARTHEST) {
                     return None;
                 }

@@ -1,8 +1,7 @@
 //! Patterns of factors, their schedules, and matrices in blocks, made on the device (`kernels/setup/symbolic.cu`).
 //!
-//! Patterns of a stencil on a box are told by the host, and rows written here. Of others by the level rule `min` alone: by
-//! it the entries of a level follow from those of lower levels, for all rows at a
-//! time. By `overwrite` a level depends on the order of all updates before it, so that a row waits for the rows above
+//! Patterns of a stencil on a box are told by the host, and rows written here. Others are found by the level rule `min`
+//! alone: by it the entries of a level follow from those of lower levels, for all rows at a time. By `overwrite` a level depends on the order of all updates before it, so that a row waits for the rows above
 //! it, one level of the forward solve after the other; that is left to the host.
 
 use std::sync::{Arc, Weak};
@@ -357,18 +356,22 @@ impl Cuda {
     pub fn of_box(&self, told: BoxFill, block_size: usize) -> Result<Arc<FillPattern>> {
         let (d, told) = (&*self.device, Arc::new(told));
         self.pattern.take();
+        let cells = told.cells(Threads::Pool);
         let rows = d.span("rows of a box", || {
-            let cells = d.copied(&told.cells(Threads::Pool))?;
+            let cells = d.copied(&cells)?;
             Ok([box_rows(d, &told, &cells, 0)?, box_rows(d, &told, &cells, 1)?])
         })?;
         let pattern = if told.lines.is_none() || block_size > 1 {
-            d.span("rows on the host", || Ok(told.pattern(Threads::Pool, block_size)))?
+            let half = |at| told.half(Threads::Pool, &cells, at, block_size);
+            d.span("rows on the host", || Ok(FillPattern::new(half(0), half(1), Vec::new())))?
         } else {
             // by one thread: the others may wait for it, and must not be asked to help
             let later = |at: usize| {
                 let size = [told.rows(), told.entries[at], block_size];
                 let told = Arc::clone(&told);
-                Lazy::new(size, move || told.half(Threads::One, at, block_size))
+                Lazy::new(size, move || {
+                    told.half(Threads::One, &told.cells(Threads::One), at, block_size)
+                })
             };
             FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() }
         };
