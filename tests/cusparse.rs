@@ -9,6 +9,7 @@ mod common;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bilu_bench::compute::cuda::Device;
 use bilu_bench::compute::cuda::cusparse::{
     BlockIluVendor, BsrSv2, DevicePattern, Diagonal, FactorFailure, Handle, Ilu02, Policy,
     SolveWithOurFactors, Spmv, SpmvAlgorithm, Spsv, Triangle, version,
@@ -16,7 +17,7 @@ use bilu_bench::compute::cuda::cusparse::{
 use bilu_bench::matrix::pattern::{Pattern, PatternView};
 use common::blocks::Blocks;
 use common::{random_vector, relative_difference};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use cudarc::driver::{CudaSlice, CudaStream};
 
 const BLOCK_SIZES: [usize; 5] = [1, 2, 3, 4, 8];
 const TRIANGLES: [Triangle; 2] = [Triangle::Lower, Triangle::Upper];
@@ -32,14 +33,12 @@ impl Gpu {
     fn new(test: &str) -> Option<Self> {
         // SAFETY: loading the driver only runs its own initialisers
         let driver = unsafe { cudarc::driver::sys::is_culib_present() };
-        let Some(context) = driver.then(|| CudaContext::new(0).ok()).flatten() else {
+        let Some(device) = driver.then(|| Device::shared().ok()).flatten() else {
             eprintln!("{test}: skipped: no GPU");
             return None;
         };
-        // SAFETY: before any allocation; all work of a test is on one stream
-        unsafe { context.disable_event_tracking() };
-        let stream = context.new_stream().expect("a stream");
-        let handle = Handle::new(&stream).expect("cuSPARSE is on a machine with a GPU");
+        let stream = Arc::clone(device.stream());
+        let handle = Handle::new(&device).expect("cuSPARSE is on a machine with a GPU");
         eprintln!("{test}: cuSPARSE {}", handle.version());
         Some(Self { stream, handle })
     }

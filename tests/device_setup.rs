@@ -137,7 +137,7 @@ fn compare_box(k: &Cuda, name: &str, a: &Csr, fill: usize) {
         let what = format!("{name}, b {b}, k {fill}, {rule:?}");
         let want = iluk(&block_pattern(a), fill, rule, usize::MAX).unwrap();
         let told = BoxFill::of_matrix(Threads::One, a, fill, rule).expect(&what);
-        let got = k.of_box(told, b).unwrap();
+        let got = k.of_box(a, told).unwrap();
         let [lower, upper] = k.rows_made(&got).unwrap();
         assert!(
             want.lower == lower.into() && want.upper == upper.into(),

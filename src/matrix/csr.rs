@@ -29,10 +29,25 @@ pub struct CsrPattern {
 }
 
 /// A [`CsrPattern`] to be recognised, without keeping it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WeakPattern {
     row_ptr: Weak<Vec<u32>>,
     col_ind: Weak<Vec<u32>>,
+}
+
+/// A [`Csr`] with its values to be recognised, without keeping it; in blocks of any size.
+#[derive(Debug)]
+pub(crate) struct WeakCsr {
+    pub(crate) pattern: WeakPattern,
+    values: Weak<Vec<f64>>,
+}
+
+impl WeakCsr {
+    /// Whether `other` shares its pattern and its values.
+    pub(crate) fn is(&self, other: &Csr) -> bool {
+        // values that are changed in place move where a weak reference holds theirs
+        self.pattern.is(&other.pattern) && self.values.as_ptr() == Arc::as_ptr(&other.values)
+    }
 }
 
 impl WeakPattern {
@@ -137,6 +152,11 @@ impl Csr {
     /// Number of stored entries, explicit zeros included.
     pub fn nnz(&self) -> usize {
         self.pattern.col_ind.len()
+    }
+
+    /// To recognise it by.
+    pub(crate) fn downgrade(&self) -> WeakCsr {
+        WeakCsr { pattern: self.pattern.downgrade(), values: Arc::downgrade(&self.values) }
     }
 
     /// Where the entries are.

@@ -28,6 +28,8 @@ const TRIES: usize = 4;
 /// L and U of such a matrix. The stencil of U is turned around: cell i of its box is row n - 1 - i.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxFill {
+    /// The stencil of the matrix.
+    pub of: Stencil,
     /// Stencils of L and U: all offsets that occur; `None` for an empty one, or where most would be stored in vain.
     pub stencils: [Option<Stencil>; 2],
     /// In which lines there are entries at each offset, where lines tell that; see [`Stencil::lines`].
@@ -125,7 +127,7 @@ impl BoxFill {
         };
         let stencils = [worth(0), worth(1)];
         let (halves, extents) = ([lower, upper], a.extents);
-        Some(Self { stencils, lines, entries, halves, extents, small, like })
+        Some(Self { of: a.clone(), stencils, lines, entries, halves, extents, small, like })
     }
 
     /// Number of (block) rows.

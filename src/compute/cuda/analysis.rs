@@ -10,6 +10,7 @@ use super::symbolic::schedule;
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
+use crate::matrix::WeakPattern;
 use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
@@ -18,13 +19,20 @@ const OLDEST_ARCH: (i32, i32) = (9, 0);
 /// The stencils of both triangles, `None` for an empty one; or why there are none.
 pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static str>;
 
+/// The factors of a matrix that is a stencil on a box.
+#[derive(Clone)]
+pub(super) struct Boxed {
+    pub(super) told: Arc<BoxFill>,
+    pub(super) of: WeakPattern,
+}
+
 /// What is known of both triangles from their patterns.
 pub(super) struct Analysis {
     pattern: Arc<FillPattern>,
     /// L and U, where they are on the device already.
     pub(super) triangles: Option<Triangles>,
     /// The factors of a stencil on a box, where they are.
-    pub(super) boxed: Option<Arc<BoxFill>>,
+    pub(super) boxed: Option<Boxed>,
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
 }
@@ -42,10 +50,10 @@ impl Analysis {
         d: &Device,
         pattern: &Arc<FillPattern>,
         triangles: Triangles,
-        boxed: Option<Arc<BoxFill>>,
+        boxed: Option<Boxed>,
     ) -> Result<Self> {
         let mut new = Self { triangles: Some(triangles.clone()), boxed, ..Self::new(pattern) };
-        if let Some(told) = &new.boxed {
+        if let Some(Boxed { told, .. }) = &new.boxed {
             let find = || told.stencils.clone();
             new.stencils = OnceCell::from(suited(d, pattern.block_size(), find, pattern));
         }

@@ -1,6 +1,7 @@
 //! Sparse matrices by rows on the device (`kernels/setup/sparse.cu`).
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
@@ -9,6 +10,7 @@ use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{SparseArg, address};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{SPARSE, Source, Variant};
+use crate::compute::cuda::storage::DevicePattern;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
@@ -37,12 +39,12 @@ pub fn setup_variants() -> Vec<(&'static Source, Variant)> {
     [&SPARSE, &ROW_SYSTEMS, &SYMBOLIC].into_iter().flat_map(of).collect()
 }
 
-/// A square matrix by scalar rows on the device, or its pattern.
+/// A matrix by scalar rows on the device, or its pattern; clones share the arrays.
+#[derive(Clone)]
 pub(in crate::compute::cuda) struct Compressed {
     pub(in crate::compute::cuda) rows: usize,
     pub(in crate::compute::cuda) entries: usize,
-    pub(in crate::compute::cuda) row_ptr: Rc<CudaSlice<u32>>,
-    pub(in crate::compute::cuda) col_ind: Rc<CudaSlice<u32>>,
+    pub(in crate::compute::cuda) pattern: Arc<DevicePattern>,
     /// Of a pattern nothing that may be read.
     pub(in crate::compute::cuda) val: Rc<CudaSlice<f64>>,
 }
@@ -104,27 +106,31 @@ impl Compressed {
         Ok(Self {
             rows: a.rows(),
             entries: a.nnz(),
-            row_ptr: Rc::new(d.copied(a.row_ptr())?),
-            col_ind: Rc::new(d.copied(a.col_ind())?),
+            pattern: DevicePattern::copied(d, a.row_ptr(), a.col_ind())?,
             val: Rc::new(d.copied(a.values())?),
         })
     }
 
+    /// Takes over values in the same places; those who share the old ones keep them.
+    pub(in crate::compute::cuda) fn overwrite(&mut self, d: &Device, values: &[f64]) -> Result<()> {
+        match Rc::get_mut(&mut self.val) {
+            Some(own) => d.overwrite(values, own)?,
+            None => self.val = Rc::new(d.copied(values)?),
+        }
+        Ok(())
+    }
+
     /// The matrix on the host.
     pub(in crate::compute::cuda) fn host(&self, d: &Device) -> Result<Csr> {
-        let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
+        let [row_ptr, col_ind] = self.pattern.host(d, self.entries)?;
         let mut values = d.host(&self.val)?;
-        row_ptr.truncate(self.rows + 1);
-        col_ind.truncate(self.entries);
         values.truncate(self.entries);
         Csr::new(self.rows, self.rows, row_ptr, col_ind, values)
     }
 
     /// The pattern on the host.
     pub(in crate::compute::cuda) fn pattern(&self, d: &Device) -> Result<Pattern<'static>> {
-        let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
-        row_ptr.truncate(self.rows + 1);
-        col_ind.truncate(self.entries);
+        let [row_ptr, col_ind] = self.pattern.host(d, self.entries)?;
         Ok(Pattern::new(row_ptr, col_ind))
     }
 
@@ -138,8 +144,7 @@ impl Compressed {
         Ok(Self {
             rows,
             entries: rows,
-            row_ptr: Rc::new(d.copied(&numbers)?),
-            col_ind: Rc::new(d.copied(&numbers[..rows])?),
+            pattern: DevicePattern::copied(d, &numbers, &numbers[..rows])?,
             val: Rc::new(val),
         })
     }
@@ -147,8 +152,8 @@ impl Compressed {
     pub(in crate::compute::cuda) fn argument(&self) -> SparseArg {
         SparseArg {
             rows: self.rows as u32,
-            row_ptr: address(&self.row_ptr),
-            col_ind: address(&self.col_ind),
+            row_ptr: address(&self.pattern.row_ptr),
+            col_ind: address(&self.pattern.col_ind),
             val: address(&self.val),
         }
     }
@@ -206,17 +211,14 @@ impl Compressed {
         Ok(Self {
             rows,
             entries,
-            row_ptr: Rc::new(row_ptr),
-            col_ind: Rc::new(d.alloc(entries)?),
+            pattern: Arc::new(DevicePattern { row_ptr, col_ind: d.alloc(entries)? }),
             val: Rc::new(d.alloc(if numbers { entries } else { 0 })?),
         })
     }
 
     /// The same rows with room for numbers.
     pub(in crate::compute::cuda) fn with_numbers(&self, d: &Device) -> Result<Self> {
-        let (row_ptr, col_ind) = (Rc::clone(&self.row_ptr), Rc::clone(&self.col_ind));
-        let val = Rc::new(d.alloc(self.entries)?);
-        Ok(Self { rows: self.rows, entries: self.entries, row_ptr, col_ind, val })
+        Ok(Self { val: Rc::new(d.alloc(self.entries)?), ..self.clone() })
     }
 }
 

@@ -14,7 +14,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use super::launch::address;
+use super::launch::{Address, address};
 use super::limits::Limits;
 use super::memory::{self, Memory, failed};
 use super::sources::{Source, Variant};
@@ -358,6 +358,19 @@ impl Device {
         self.overwrite_from(from, to, 0)
     }
 
+    /// The same of an array that several read.
+    ///
+    /// # Panics
+    /// If `to` is shorter.
+    pub(crate) fn overwrite_shared<T: DeviceRepr + bytemuck::Pod>(
+        &self,
+        from: &[T],
+        to: &CudaSlice<T>,
+    ) -> Result<()> {
+        assert!(from.len() <= to.len(), "{} entries for {}", from.len(), to.len());
+        self.sent(from, address(to))
+    }
+
     /// Copies `from` to the entries of `to` from number `at` on; waits until `from` may change.
     ///
     /// # Panics
@@ -369,7 +382,10 @@ impl Device {
         at: usize,
     ) -> Result<()> {
         assert!(at + from.len() <= to.len(), "{} entries at {at} for {}", from.len(), to.len());
-        let to = address(to) + (at * size_of::<T>()) as u64;
+        self.sent(from, address(to) + (at * size_of::<T>()) as u64)
+    }
+
+    fn sent<T: bytemuck::Pod>(&self, from: &[T], to: Address) -> Result<()> {
         self.span("upload", || {
             self.staged(|staging| staging.upload(&self.stream, bytemuck::cast_slice(from), to))
         })

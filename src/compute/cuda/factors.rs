@@ -144,12 +144,9 @@ impl BlockIlu {
         uncounted: &mut f64,
     ) -> Result<Result<(), Breakdown>> {
         let d = &*k.device;
-        match (&mut self.by, a) {
-            (By::Vendor(ilu), Factored::Host(a)) => {
-                Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from))
-            }
-            (By::Vendor(_), Factored::Device(_)) => unreachable!("it takes no rows on the device"),
-            (By::Us(f, solve, trial), a) => {
+        match &mut self.by {
+            By::Vendor(ilu) => Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from)),
+            By::Us(f, solve, trial) => {
                 let factors = match d.span("factorisation", || f.run(d, a, shift))? {
                     Ok(factors) => factors,
                     Err(singular) => return Ok(Err(singular.into())),

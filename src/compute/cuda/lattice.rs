@@ -110,7 +110,7 @@ impl Lattice {
         };
         let couplings: Vec<Vec<Coupling>> =
             (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
-        Self::on(starts, &couplings)
+        Self::on(starts, |line, found| found.clone_from(&couplings[line]))
     }
 
     /// The same of a stencil on a box, as if no row lacked any of its entries.
@@ -127,24 +127,25 @@ impl Lattice {
                 None => apart.push(([dy, dz], entries)),
             }
         }
-        let of_line = |line: usize| {
+        let couplings = |line: usize, found: &mut Vec<Coupling>| {
             let (y, z) = ((line % ny) as i32, (line / ny) as i32);
             let coupling = |&([dy, dz], entries): &([i32; 2], u32)| {
                 let (y, z) = (y + dy, z + dz);
                 let inside = (0..ny as i32).contains(&y) && (0..nz as i32).contains(&z);
                 inside.then(|| Coupling { line: z as usize * ny + y as usize, entries })
             };
-            apart.iter().filter_map(coupling).collect()
+            found.clear();
+            found.extend(apart.iter().filter_map(coupling));
         };
-        let couplings: Vec<Vec<Coupling>> = (0..ny * nz).map(of_line).collect();
-        Self::on((0..=ny * nz).map(|line| (line * nx) as u32).collect(), &couplings)
+        Self::on((0..=ny * nz).map(|line| (line * nx) as u32).collect(), couplings)
     }
 
-    /// With the first rows of the lines, and one past the last row, and what each line is coupled with.
-    fn on(starts: Vec<u32>, couplings: &[Vec<Coupling>]) -> Option<Self> {
+    /// With the first rows of the lines, and one past the last row, and what puts the couplings of a line in place of
+    /// those in a list.
+    fn on(starts: Vec<u32>, couplings: impl Fn(usize, &mut Vec<Coupling>)) -> Option<Self> {
         let rows = *starts.last()? as usize;
-        let near = nearest(couplings)?;
-        let (at, shear, exact) = places(&starts, near, couplings);
+        let near = nearest(starts.len() - 1, &couplings)?;
+        let (at, shear, exact) = places(&starts, near, &couplings);
         // lines of cells, which wells are not
         let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
         let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
@@ -266,11 +267,13 @@ fn cut(things: &[usize], parts: usize, of: impl Fn(&usize) -> (usize, usize)) ->
 }
 
 /// How many lines before it a line of the same plane is at most: from there to the plane before there is a gap.
-fn nearest(couplings: &[Vec<Coupling>]) -> Option<usize> {
+fn nearest(lines: usize, couplings: impl Fn(usize, &mut Vec<Coupling>)) -> Option<usize> {
     // entries by the logarithm of the lines between
     let mut entries = [0u64; usize::BITS as usize];
-    for (line, found) in couplings.iter().enumerate() {
-        for c in found {
+    let mut found = Vec::new();
+    for line in 0..lines {
+        couplings(line, &mut found);
+        for c in &found {
             let bucket = usize::BITS - (line - c.line - 1).leading_zeros();
             entries[bucket as usize] += u64::from(c.entries);
         }
@@ -285,11 +288,13 @@ fn nearest(couplings: &[Vec<Coupling>]) -> Option<usize> {
 fn places(
     starts: &[u32],
     near: usize,
-    couplings: &[Vec<Coupling>],
+    couplings: impl Fn(usize, &mut Vec<Coupling>),
 ) -> (Vec<[usize; 2]>, usize, bool) {
     let mut at: Vec<[usize; 2]> = Vec::with_capacity(starts.len() - 1);
     let mut needed = [0u64; LARGEST_SHEAR + 1];
-    for ((line, ends), found) in starts.windows(2).enumerate().zip(couplings) {
+    let mut found = Vec::new();
+    for (line, ends) in starts.windows(2).enumerate() {
+        couplings(line, &mut found);
         let is_far = |c: &Coupling| line - c.line > near;
         let most = found.iter().filter(|c| is_far(c)).map(|c| c.entries).max().unwrap_or(0);
         // a few entries are those of a well

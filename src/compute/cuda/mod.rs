@@ -2,6 +2,7 @@
 
 mod analysis;
 mod compressed;
+mod copies;
 pub mod cubins;
 pub mod cusparse;
 pub(crate) mod device;
@@ -37,15 +38,15 @@ mod vector;
 use crate::compute::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError, PinnedHostSlice};
 
 use super::{SLOTS, Slot};
 use crate::base::error::{Error, Result};
-use crate::matrix::WeakPattern;
 pub use compressed::setup_variants;
-use cusparse::{Handle, Spmv, SpmvSell};
+use copies::Copies;
+use cusparse::{Handle, SpmvSell, StoredMatrix};
 pub use device::Device;
 use execution::Mode;
 pub use factors::BlockIlu;
@@ -58,7 +59,6 @@ pub use limits::Limits;
 use memory::failed;
 use spmv::Stored;
 pub use sptrsv::{largest_variant, largest_variants, resident_variant, stencil_variant};
-use storage::DevicePattern;
 use symbolic::Known;
 use vector::Vectors;
 
@@ -94,8 +94,8 @@ pub struct Cuda {
     setup: symbolic::Place,
     /// The last pattern that was.
     pattern: RefCell<Option<Known>>,
-    /// The rows of the last matrix that was stored as it is, as long as it is there.
-    rows: RefCell<Option<(WeakPattern, Weak<DevicePattern>)>>,
+    /// Matrices that are stored for products.
+    stored: RefCell<Copies>,
 }
 
 /// A matrix stored for products.
@@ -105,7 +105,7 @@ pub enum Matrix {
     /// For our kernels, in HYB, SELL, DIA or Bdia.
     Formatted(Box<Formatted>),
     /// For cuSPARSE.
-    Vendor(Spmv),
+    Vendor(StoredMatrix),
     /// For cuSPARSE, in SELL.
     VendorSell(Box<SpmvSell>),
 }
@@ -150,7 +150,7 @@ impl Cuda {
             copies: OnceCell::new(),
             setup: if vendor { symbolic::Place::Host } else { symbolic::place()? },
             pattern: RefCell::default(),
-            rows: RefCell::default(),
+            stored: RefCell::default(),
         })
     }
 
@@ -158,7 +158,7 @@ impl Cuda {
         if let Some(handle) = self.library.get() {
             return Ok(handle);
         }
-        let handle = Handle::new(self.device.stream())?;
+        let handle = Handle::new(&self.device)?;
         Ok(self.library.get_or_init(|| handle))
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice};
 
-use super::cusparse::{self, Spmv, SpmvSell};
+use super::compressed::Compressed;
+use super::cusparse::{SpmvSell, StoredMatrix};
 use super::execution::{REPLAYED, Recording};
 use super::factors::BlockIlu;
 use super::formats::Formatted;
@@ -24,7 +25,7 @@ use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
-use crate::matrix::pattern::{PatternView, TooLarge};
+use crate::matrix::pattern::TooLarge;
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{BoxFill, FillPattern, GridPattern, Schedule};
 
@@ -38,6 +39,33 @@ impl Cuda {
             self.failed(e);
             Ok(())
         })
+    }
+
+    /// Looks for numbers that are not finite in a copy of `a`, which others may use then; or in `a`, where there is
+    /// none.
+    fn checked(&self, a: &Csr, there: Option<Compressed>) -> Result<()> {
+        let Some(there) = there else { return span("check", || a.check_finite()) };
+        span("check", || {
+            let val = &*there.val;
+            self.note("check", self.vectors.multi_dot(&self.device, [val], val, Slot(0), false));
+            let mut square = [0.0];
+            self.read_slots(Slot(0), &mut square);
+            // squares of finite numbers may be too large
+            if square[0].is_finite() { Ok(()) } else { a.check_finite() }
+        })?;
+        self.stored.borrow_mut().add(a, &there);
+        Ok(())
+    }
+}
+
+impl Matrix {
+    /// Its scalar rows, where they are on the device.
+    fn scalar(&self) -> Option<Compressed> {
+        match self {
+            Self::Ours(a) => a.scalar(),
+            Self::Vendor(a) => Some(a.scalar().clone()),
+            Self::Formatted(_) | Self::VendorSell(_) => None,
+        }
     }
 }
 
@@ -251,7 +279,7 @@ impl Products for Cuda {
             Matrix::Ours(a) => a.block_size,
             Matrix::Formatted(a) => return a.format(),
             Matrix::VendorSell(_) => return Format::Sell,
-            Matrix::Vendor(a) => a.pattern().block_size(),
+            Matrix::Vendor(a) => a.product().pattern().block_size(),
         };
         if block_size == 1 { Format::Csr } else { Format::Bsr }
     }
@@ -267,7 +295,7 @@ impl Products for Cuda {
         match a {
             Matrix::Ours(a) => a.bytes(),
             Matrix::Formatted(a) => a.bytes(),
-            Matrix::Vendor(a) => a.bytes(),
+            Matrix::Vendor(a) => a.product().bytes(),
             Matrix::VendorSell(a) => a.bytes(),
         }
     }
@@ -277,7 +305,7 @@ impl Products for Cuda {
             Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Formatted(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Vendor(a) => {
-                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+                a.product().apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
             }
             Matrix::VendorSell(a) => {
                 a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
@@ -293,7 +321,7 @@ impl Products for Cuda {
             }
             Matrix::Vendor(a) => {
                 self.copy(b, r);
-                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+                a.product().apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
             }
             Matrix::VendorSell(a) => {
                 self.copy(b, r);
@@ -306,9 +334,9 @@ impl Products for Cuda {
 impl Storage for Cuda {
     fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
         let (d, block_size) = (&self.device, a.block_size());
-        span("check", || a.check_finite())?;
         let format = span("format", || format.stored(a));
         if !matches!(format, Format::Csr | Format::Bsr) {
+            span("check", || a.check_finite())?;
             if self.vendor && format == Format::Sell {
                 return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
             }
@@ -318,46 +346,32 @@ impl Storage for Cuda {
             }
             return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
-        if self.setup != Place::Host && format == Format::Bsr {
-            return Stored::blocks(d, a).map(Matrix::Ours);
-        }
-        let bsr = (format == Format::Bsr).then(|| span("blocks", || Bsr::from_csr(a)));
-        if self.vendor {
-            let (b, pattern, values) = match &bsr {
-                Some(a) => (block_size, PatternView::new(a.row_ptr(), a.col_ind()), a.values()),
-                None => (1, PatternView::new(a.row_ptr(), a.col_ind()), a.values()),
-            };
-            let handle = self.library()?;
-            let pattern =
-                cusparse::DevicePattern::rectangular(handle, b, pattern, a.cols().div_ceil(b))?;
-            return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
-        }
-        if let Some(a) = &bsr {
-            return Stored::bsr(d, a).map(Matrix::Ours);
-        }
-        let stored = Stored::csr(d, a)?;
-        let rows = (a.pattern().downgrade(), Arc::downgrade(stored.rows()));
-        self.rows.replace(Some(rows));
-        Ok(Matrix::Ours(stored))
+        let matrix = if self.vendor {
+            let blocks = if format == Format::Bsr { block_size } else { 1 };
+            Matrix::Vendor(StoredMatrix::new(d, self.library()?, a, blocks)?)
+        } else if format == Format::Csr {
+            Matrix::Ours(Stored::csr(d, a)?)
+        } else if self.setup == Place::Host {
+            Matrix::Ours(Stored::bsr(d, &span("blocks", || Bsr::from_csr(a)))?)
+        } else {
+            Matrix::Ours(Stored::blocks(d, a)?)
+        };
+        self.checked(a, matrix.scalar())?;
+        Ok(matrix)
     }
 
     fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
         let d = &self.device;
-        a.check_finite()?;
-        let block_size = match matrix {
-            Matrix::Ours(m) if m.made_here() => return m.set_entries(d, a),
-            Matrix::Ours(m) => m.block_size,
-            Matrix::Formatted(m) => return m.set_values(d, a),
-            Matrix::VendorSell(m) => return m.set_values(a),
-            Matrix::Vendor(m) => m.pattern().block_size(),
-        };
-        let blocks = (block_size > 1).then(|| Bsr::from_csr(a));
-        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
-        match matrix {
-            Matrix::Ours(m) => m.set_values(d, values),
-            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
-            Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
+        if let Some(there) = matrix.scalar() {
+            self.stored.borrow_mut().forget(&there.val);
         }
+        match matrix {
+            Matrix::Ours(m) => m.set_values(d, a)?,
+            Matrix::Vendor(m) => m.set_values(d, a)?,
+            Matrix::Formatted(m) => m.set_values(d, a)?,
+            Matrix::VendorSell(m) => m.set_values(a)?,
+        }
+        self.checked(a, matrix.scalar())
     }
 }
 
@@ -375,7 +389,7 @@ impl Factors for Cuda {
             && let Some(told) = span("box", || BoxFill::of_matrix(Threads::Pool, a, fill, rule))
             && told.entries.iter().sum::<usize>() <= limit
         {
-            return self.of_box(told, a.block_size()).map(|pattern| Some(Ok(pattern)));
+            return self.of_box(a, told).map(|pattern| Some(Ok(pattern)));
         }
         // without fill there is no level to update
         let by_rule = rule == LevelRule::Min || fill == 0;
@@ -404,7 +418,8 @@ impl Factors for Cuda {
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        self.factored(ilu, Factored::Host(a), shift)
+        let there = self.stored.borrow().find(a);
+        self.factored(ilu, Factored::Host(a, there.as_ref()), shift)
     }
 
     fn ilu_factor_made(&self, ilu: &mut BlockIlu, a: &Sparse, shift: f64) -> Result<(), Breakdown> {

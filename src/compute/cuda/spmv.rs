@@ -1,12 +1,14 @@
 //! Products with a sparse matrix (`kernels/spmv/csr.cu`).
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
 use super::Cuda;
+use super::compressed::Compressed;
 use super::device::{Device, grid};
-use super::launch::{Address, BlocksArg, SparseArg, address, launch};
+use super::launch::{Address, BlocksArg, address, launch};
 use super::sources::SPMV;
 use super::storage::DevicePattern;
 use super::symbolic::{block_rows, fill_blocks};
@@ -27,10 +29,10 @@ pub struct Stored {
     block_rows: usize,
     blocks: usize,
     rows: Arc<DevicePattern>,
-    val: CudaSlice<f64>,
+    val: Rc<CudaSlice<f64>>,
     way: Way,
-    /// The scalar rows of which blocks were made on the device.
-    scalar: Option<DevicePattern>,
+    /// The matrix of which blocks were made on the device.
+    scalar: Option<Compressed>,
 }
 
 /// Who multiplies.
@@ -43,98 +45,92 @@ enum Way {
 
 impl Stored {
     pub(super) fn csr(d: &Device, a: &Csr) -> Result<Self> {
-        let way = Way::of_rows(d, a.row_ptr())?;
-        Self::new(d, way, 1, a.row_ptr(), a.col_ind(), a.values())
+        Self::on_device(d, a.row_ptr(), Compressed::copied(d, a)?)
     }
 
     pub(super) fn bsr(d: &Device, a: &Bsr) -> Result<Self> {
         let b = a.block_size();
-        let way = Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? };
-        Self::new(d, way, b, a.row_ptr(), a.col_ind(), a.values())
+        Ok(Self {
+            block_size: b,
+            block_rows: a.row_ptr().len() - 1,
+            blocks: a.col_ind().len(),
+            rows: DevicePattern::copied(d, a.row_ptr(), a.col_ind())?,
+            val: Rc::new(d.copied(a.values())?),
+            way: Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? },
+            scalar: None,
+        })
     }
 
     /// In blocks, which the device makes.
     pub(super) fn blocks(d: &Device, a: &Csr) -> Result<Self> {
         let b = a.block_size();
-        let (rows, scalar) = block_rows(d, a)?;
-        let mut new = Self {
+        let scalar = Compressed::copied(d, a)?;
+        let rows = block_rows(d, b, &scalar)?;
+        let new = Self {
             block_size: b,
             block_rows: a.rows() / b,
             blocks: rows.entries,
             rows: rows.pattern,
-            val: d.zeros(rows.entries * b * b)?,
+            val: Rc::new(d.zeros(rows.entries * b * b)?),
             way: Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? },
             scalar: Some(scalar),
         };
-        new.set_entries(d, a)?;
+        new.fill(d)?;
         Ok(new)
     }
 
-    /// Whether [`set_entries`](Self::set_entries) can be called.
-    pub(super) fn made_here(&self) -> bool {
-        self.scalar.is_some()
+    /// Puts the entries of the scalar matrix into blocks.
+    fn fill(&self, d: &Device) -> Result<()> {
+        let Some(scalar) = &self.scalar else { return Ok(()) };
+        fill_blocks(d, scalar.argument(), (self.block_size, &self.rows), &self.val)
     }
 
-    /// Takes over the entries of a matrix with the pattern of the one that blocks were made of on the device.
-    pub(super) fn set_entries(&mut self, d: &Device, a: &Csr) -> Result<()> {
-        let scalar = self.scalar.as_ref().expect("made on the device");
-        let val = d.copied(a.values())?;
-        let arg = SparseArg {
-            rows: a.rows() as u32,
-            row_ptr: address(&scalar.row_ptr),
-            col_ind: address(&scalar.col_ind),
-            val: address(&val),
-        };
-        fill_blocks(d, arg, (self.block_size, &self.rows.row_ptr, &self.rows.col_ind), &self.val)
-    }
-
-    /// From arrays on the device; `row_ptr` is theirs on the host.
-    pub(super) fn on_device(
-        d: &Device,
-        row_ptr: &[u32],
-        blocks: usize,
-        (starts, col_ind, val): (CudaSlice<u32>, CudaSlice<u32>, CudaSlice<f64>),
-    ) -> Result<Self> {
-        let way = Way::of_rows(d, row_ptr)?;
-        let block_rows = row_ptr.len() - 1;
-        let rows = Arc::new(DevicePattern { row_ptr: starts, col_ind });
-        Ok(Self { block_size: 1, block_rows, blocks, rows, val, way, scalar: None })
-    }
-
-    fn new(
-        d: &Device,
-        way: Way,
-        block_size: usize,
-        row_ptr: &[u32],
-        col_ind: &[u32],
-        val: &[f64],
-    ) -> Result<Self> {
+    /// A matrix that is on the device; `row_ptr` has the starts of its rows.
+    pub(super) fn on_device(d: &Device, row_ptr: &[u32], a: Compressed) -> Result<Self> {
         Ok(Self {
-            block_size,
-            block_rows: row_ptr.len() - 1,
-            blocks: col_ind.len(),
-            rows: Arc::new(DevicePattern {
-                row_ptr: d.copied(row_ptr)?,
-                col_ind: d.copied(col_ind)?,
-            }),
-            val: d.copied(val)?,
-            way,
+            block_size: 1,
+            block_rows: a.rows,
+            blocks: a.entries,
+            way: Way::of_rows(d, row_ptr)?,
+            rows: a.pattern,
+            val: a.val,
             scalar: None,
         })
     }
 
-    /// Its arrays.
-    pub(super) fn host(&self, d: &Device) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
-        let DevicePattern { row_ptr, col_ind } = &*self.rows;
-        let mut arrays = (d.host(row_ptr)?, d.host(col_ind)?, d.host(&self.val)?);
-        arrays.1.truncate(self.blocks);
-        arrays.2.truncate(self.blocks * self.block_size * self.block_size);
-        Ok(arrays)
+    /// The matrix by scalar rows, where it is on the device.
+    pub(super) fn scalar(&self) -> Option<Compressed> {
+        let own = || Compressed {
+            rows: self.block_rows,
+            entries: self.blocks,
+            pattern: Arc::clone(&self.rows),
+            val: Rc::clone(&self.val),
+        };
+        self.scalar.clone().or_else(|| (self.block_size == 1).then(own))
     }
 
-    /// Takes over values in the same places.
-    pub(super) fn set_values(&mut self, d: &Device, val: &[f64]) -> Result<()> {
-        d.overwrite(val, &mut self.val)
+    /// Its arrays.
+    pub(super) fn host(&self, d: &Device) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
+        let [row_ptr, col_ind] = self.rows.host(d, self.blocks)?;
+        let mut val = d.host(&self.val)?;
+        val.truncate(self.blocks * self.block_size * self.block_size);
+        Ok((row_ptr, col_ind, val))
+    }
+
+    /// Takes over the values of `a`, which has the pattern of the matrix at hand; those who share the old ones keep
+    /// them.
+    pub(super) fn set_values(&mut self, d: &Device, a: &Csr) -> Result<()> {
+        if let Some(scalar) = &mut self.scalar {
+            scalar.overwrite(d, a.values())?;
+            return self.fill(d);
+        }
+        let blocks = (self.block_size > 1).then(|| Bsr::from_csr(a));
+        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
+        match Rc::get_mut(&mut self.val) {
+            Some(own) => d.overwrite(values, own)?,
+            None => self.val = Rc::new(d.copied(values)?),
+        }
+        Ok(())
     }
 
     /// Unknowns.
@@ -150,11 +146,6 @@ impl Stored {
     /// First block of each row, and the end of the last.
     pub(super) fn row_ptr(&self) -> &CudaSlice<u32> {
         &self.rows.row_ptr
-    }
-
-    /// Its rows, which others may keep.
-    pub(super) fn rows(&self) -> &Arc<DevicePattern> {
-        &self.rows
     }
 
     /// For kernels that multiply within.
@@ -186,13 +177,13 @@ impl Stored {
         match &self.way {
             Way::Chunks { first, chunks, kernel } => {
                 let config = grid(*chunks, THREADS);
-                launch!(d, kernel, config; *first, *row_ptr, *col_ind, *val, *x, b, *y)
+                launch!(d, kernel, config; *first, *row_ptr, *col_ind, **val, *x, b, *y)
             }
             Way::Blocks { kernel } => {
                 let groups = (32 / self.block_size.min(32)) * THREADS as usize / 32;
                 let config = grid(self.block_rows.div_ceil(groups), THREADS);
                 let rows = self.block_rows as u32;
-                launch!(d, kernel, config; rows, *row_ptr, *col_ind, *val, *x, b, *y)
+                launch!(d, kernel, config; rows, *row_ptr, *col_ind, **val, *x, b, *y)
             }
         }
     }
@@ -225,14 +216,16 @@ impl Way {
 fn chunks(row_ptr: &[u32]) -> Vec<u32> {
     let rows = row_ptr.len() - 1;
     let mut starts = vec![0];
-    let mut first = 0;
-    for i in 1..rows {
-        if row_ptr[i + 1] - row_ptr[first] > CHUNK || (i - first) as u32 >= CHUNK_ROWS {
-            starts.push(i as u32);
-            first = i;
-        }
+    if rows == 0 {
+        return vec![0; 2];
     }
-    starts.push(rows as u32);
+    let mut first = 0;
+    while first < rows {
+        let ends = &row_ptr[first + 1..=rows.min(first + CHUNK_ROWS as usize)];
+        let end = row_ptr[first].saturating_add(CHUNK);
+        first += ends.partition_point(|&p| p <= end).max(1);
+        starts.push(first as u32);
+    }
     starts
 }
 

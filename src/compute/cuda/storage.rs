@@ -8,8 +8,8 @@ use super::compressed::Compressed;
 use super::device::Device;
 use super::launch::{PatternArg, TriangleArg, address};
 use crate::base::error::Result;
-use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
+use crate::matrix::{Csr, CsrPattern};
 use crate::symbolic::FillPattern;
 
 /// A pattern on the device.
@@ -19,8 +19,15 @@ pub(super) struct DevicePattern {
 }
 
 impl DevicePattern {
-    fn new(d: &Device, p: &Pattern) -> Result<Self> {
-        Ok(Self { row_ptr: d.copied(&p.row_ptr)?, col_ind: d.copied(&p.col_ind)? })
+    /// A copy of rows of the host.
+    pub(super) fn copied(d: &Device, row_ptr: &[u32], col_ind: &[u32]) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self { row_ptr: d.copied(row_ptr)?, col_ind: d.copied(col_ind)? }))
+    }
+
+    /// Starts of the rows and columns on the host.
+    pub(super) fn host(&self, d: &Device, entries: usize) -> Result<[Vec<u32>; 2]> {
+        let row_ptr = d.host_part(&self.row_ptr, self.row_ptr.len())?;
+        Ok([row_ptr, d.host_part(&self.col_ind, entries)?])
     }
 
     pub(super) fn argument(&self) -> PatternArg {
@@ -54,7 +61,7 @@ pub(super) struct Structure {
 
 impl Structure {
     pub(super) fn new(d: &Device, pattern: &Arc<FillPattern>, block_size: usize) -> Result<Self> {
-        let copied = |p| DevicePattern::new(d, p).map(Arc::new);
+        let copied = |p: &Pattern| DevicePattern::copied(d, &p.row_ptr, &p.col_ind);
         Ok(Self::there(pattern, block_size, [copied(&pattern.lower)?, copied(&pattern.upper)?]))
     }
 
@@ -76,6 +83,27 @@ impl Structure {
 /// A matrix that is to be factorised, where it is.
 #[derive(Clone, Copy)]
 pub(super) enum Factored<'a> {
-    Host(&'a Csr),
+    /// On the host, and where products have it on the device, there, too.
+    Host(&'a Csr, Option<&'a Compressed>),
+    /// On the device alone.
     Device(&'a Compressed),
+}
+
+impl Factored<'_> {
+    /// The matrix on the device: that of others, or `own`, which is kept for others with its pattern.
+    pub(super) fn there(
+        self,
+        d: &Device,
+        own: &mut Option<(CsrPattern, Compressed)>,
+    ) -> Result<Compressed> {
+        let a = match self {
+            Self::Host(_, Some(there)) | Self::Device(there) => return Ok(there.clone()),
+            Self::Host(a, None) => a,
+        };
+        match own {
+            Some((pattern, there)) if a.pattern().is(pattern) => there.overwrite(d, a.values())?,
+            _ => *own = Some((a.pattern().clone(), Compressed::copied(d, a)?)),
+        }
+        Ok(own.as_ref().expect("just made").1.clone())
+    }
 }

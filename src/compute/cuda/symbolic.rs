@@ -1,15 +1,20 @@
 //! Patterns of factors, their schedules, and matrices in blocks, made on the device (`kernels/setup/symbolic.cu`).
 //!
 //! Patterns of a stencil on a box are told by the host, and rows written here. Others are found by the level rule `min`
-//! alone: by it the entries of a level follow from those of lower levels, for all rows at a time. By `overwrite` a level depends on the order of all updates before it, so that a row waits for the rows above
-//! it, one level of the forward solve after the other; that is left to the host.
+//! alone: by it the entries of a level follow from those of lower levels, for all rows at a time. By `overwrite` a level
+//! depends on the order of all updates before it, so that a row waits for the rows above it, one level of the forward
+//! solve after the other; that is left to the host.
 
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::Cuda;
-use super::compressed::{THREADS, by_threads, counts, fault, lanes, of_lanes, run, starts};
+use super::analysis::Boxed;
+use super::compressed::{
+    Compressed, THREADS, by_threads, counts, fault, lanes, of_lanes, run, starts,
+};
 use super::device::{Device, grid};
 use super::launch::{Address, SparseArg, address};
 use super::layout::shared;
@@ -139,34 +144,32 @@ impl LongRows {
     }
 }
 
-/// The block columns of `a`, and its scalar rows.
-pub(super) fn block_rows(d: &Device, a: &Csr) -> Result<(Rows, DevicePattern)> {
-    let b = a.block_size();
-    let scalar = DevicePattern { row_ptr: d.copied(a.row_ptr())?, col_ind: d.copied(a.col_ind())? };
+/// The block columns of a matrix by scalar rows.
+pub(super) fn block_rows(d: &Device, block_size: usize, a: &Compressed) -> Result<Rows> {
     let search = SearchArg {
-        rows: a.rows().div_ceil(b) as u32,
-        scalar_rows: a.rows() as u32,
-        block_size: b as u32,
-        row_ptr: address(&scalar.row_ptr),
-        col_ind: address(&scalar.col_ind),
+        rows: a.rows.div_ceil(block_size) as u32,
+        scalar_rows: a.rows as u32,
+        block_size: block_size as u32,
+        row_ptr: address(&a.pattern.row_ptr),
+        col_ind: address(&a.pattern.col_ind),
         ..SearchArg::default()
     };
-    let each = lanes(a.nnz() / a.rows().max(1));
+    let each = lanes(a.entries / a.rows.max(1));
     let [rows, _] = found(d, search, each, |_| true)?.map_err(|blocks| {
         Error::memory(format!("{blocks} blocks of a matrix: the limit is {MOST}"))
     })?;
-    Ok((rows, scalar))
+    Ok(rows)
 }
 
 /// Puts the numbers of a matrix where they belong in blocks, which are zero elsewhere.
 pub(super) fn fill_blocks(
     d: &Device,
     a: SparseArg,
-    (block_size, row_ptr, col_ind): (usize, &CudaSlice<u32>, &CudaSlice<u32>),
+    (block_size, rows): (usize, &DevicePattern),
     val: &CudaSlice<f64>,
 ) -> Result<()> {
     let (b, config) = (block_size as u32, by_threads(8 * a.rows as usize));
-    run!(d, plain(d, "fill_blocks")?, config; a, b, *row_ptr, *col_ind, *val);
+    run!(d, plain(d, "fill_blocks")?, config; a, b, rows.row_ptr, rows.col_ind, *val);
     Ok(())
 }
 
@@ -310,7 +313,7 @@ fn unknown() -> Error {
 pub(super) struct Known {
     of: Weak<FillPattern>,
     triangles: Triangles,
-    boxed: Option<Arc<BoxFill>>,
+    boxed: Option<Boxed>,
 }
 
 impl Cuda {
@@ -326,17 +329,16 @@ impl Cuda {
     ) -> Result<std::result::Result<Arc<FillPattern>, TooLarge>> {
         let (d, b) = (&*self.device, a.block_size());
         self.pattern.take();
+        let pattern = match self.stored.borrow().pattern(a) {
+            Some(there) => there,
+            None => DevicePattern::copied(d, a.row_ptr(), a.col_ind())?,
+        };
         let rows = if b == 1 {
-            let pattern = match self.rows_of(a) {
-                Some(there) => there,
-                None => Arc::new(DevicePattern {
-                    row_ptr: d.copied(a.row_ptr())?,
-                    col_ind: d.copied(a.col_ind())?,
-                }),
-            };
             Rows { pattern, entries: a.nnz() }
         } else {
-            d.span("block rows", || block_rows(d, a))?.0
+            let val = Rc::new(d.alloc(0)?);
+            let scalar = Compressed { rows: a.rows(), entries: a.nnz(), pattern, val };
+            d.span("block rows", || block_rows(d, b, &scalar))?
         };
         let filled = match d.span("pattern", || Filled::new(d, &rows, fill, limit))? {
             Ok(filled) => filled,
@@ -347,14 +349,14 @@ impl Cuda {
         Ok(Ok(pattern))
     }
 
-    /// The pattern of factors that `told` tells, in blocks of `block_size`. Its rows are on the device; on the host they
+    /// The pattern of factors of `a` that `told` tells. Its rows are on the device; on the host they
     /// are made when somebody looks at them, or now where the numeric factorisation will: that of blocks, and where
     /// lines do not tell all.
     ///
     /// # Errors
     /// When the device fails or has too little memory.
-    pub fn of_box(&self, told: BoxFill, block_size: usize) -> Result<Arc<FillPattern>> {
-        let (d, told) = (&*self.device, Arc::new(told));
+    pub fn of_box(&self, a: &Csr, told: BoxFill) -> Result<Arc<FillPattern>> {
+        let (d, told, block_size) = (&*self.device, Arc::new(told), a.block_size());
         self.pattern.take();
         let cells = told.cells(Threads::Pool);
         let rows = d.span("rows of a box", || {
@@ -376,28 +378,21 @@ impl Cuda {
             FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() }
         };
         let pattern = Arc::new(pattern);
-        self.know(&pattern, rows, Some(told));
+        self.know(&pattern, rows, Some(Boxed { told, of: a.pattern().downgrade() }));
         Ok(pattern)
     }
 
     /// Keeps what is known of a pattern until factors are prepared on it.
-    fn know(&self, pattern: &Arc<FillPattern>, rows: [Rows; 2], boxed: Option<Arc<BoxFill>>) {
+    fn know(&self, pattern: &Arc<FillPattern>, rows: [Rows; 2], boxed: Option<Boxed>) {
         let (of, triangles) = (Arc::downgrade(pattern), rows.map(|rows| rows.pattern));
         self.pattern.replace(Some(Known { of, triangles, boxed }));
-    }
-
-    /// The rows of `a` where a stored matrix has them.
-    fn rows_of(&self, a: &Csr) -> Option<Arc<DevicePattern>> {
-        let known = self.rows.borrow();
-        let (of, rows) = known.as_ref()?;
-        if of.is(a.pattern()) { rows.upgrade() } else { None }
     }
 
     /// The triangles of the last pattern that the device has made, and what is known of them, once.
     pub(super) fn triangles_of(
         &self,
         pattern: &Arc<FillPattern>,
-    ) -> Option<(Triangles, Option<Arc<BoxFill>>)> {
+    ) -> Option<(Triangles, Option<Boxed>)> {
         let known = self.pattern.take()?;
         (known.of.as_ptr() == Arc::as_ptr(pattern)).then_some((known.triangles, known.boxed))
     }

@@ -10,7 +10,9 @@ use super::{
     timing,
 };
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::compute::Bytes;
+use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::pattern::{Pattern, PatternView};
 use crate::symbolic::FillPattern;
 
@@ -165,17 +167,16 @@ fn fits_block_routines(block_size: usize, blocks: usize) -> Result<()> {
 /// The pattern of L, D and U together: what [`BlockIluVendor::new`] asks for. Every diagonal is in
 /// it, also those the fill did not reach.
 pub fn filled(pattern: &FillPattern) -> Pattern<'static> {
-    let rows = pattern.rows();
-    let mut row_ptr = Vec::with_capacity(rows + 1);
-    let mut col_ind = Vec::with_capacity(pattern.blocks());
-    row_ptr.push(0);
-    for i in 0..rows {
-        col_ind.extend_from_slice(pattern.lower.row(i));
-        col_ind.push(i as u32);
-        col_ind.extend_from_slice(pattern.upper.row(i));
-        row_ptr.push(col_ind.len() as u32);
-    }
-    Pattern::new(row_ptr, col_ind)
+    let FillPattern { lower, upper, .. } = pattern;
+    let of = |i: usize| [lower.row(i).len() + 1 + upper.row(i).len()];
+    let lengths = Lengths { rows: pattern.rows(), block_size: 1, of };
+    let [whole] = laid(Threads::Pool, &lengths, |i, [to]| {
+        let (before, behind) = to.split_at_mut(lower.row(i).len());
+        before.copy_from_slice(lower.row(i));
+        behind[0] = i as u32;
+        behind[1..].copy_from_slice(upper.row(i));
+    });
+    whole
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod sell;
 mod solve;
 mod spmv;
 mod spsv;
+mod stored;
 mod symbol;
 mod timing;
 mod trsv;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use cudarc::cusparse::sys;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError};
 
+use super::device::Device;
 use super::memory;
 use crate::base::error::{Error, Result};
 pub use bsrsv::BsrSv2;
@@ -46,6 +48,7 @@ pub use sell::SpmvSell;
 pub use solve::{SolveWithOurFactors, with_diagonal};
 pub use spmv::{Spmv, SpmvAlgorithm};
 pub use spsv::Spsv;
+pub use stored::StoredMatrix;
 use symbol::call;
 pub use symbol::version;
 pub use trsv::TriangularSolve;
@@ -143,24 +146,24 @@ impl From<Error> for FactorFailure {
 /// Neither it nor what is made with it may leave the thread.
 pub struct Handle {
     raw: owned::Owned<sys::cusparseHandle_t>,
-    stream: Arc<CudaStream>,
+    device: Arc<Device>,
     version: String,
 }
 
 impl Handle {
-    /// Opens the library on `stream`, whose context becomes current for this thread and must stay
+    /// Opens the library on the stream of `device`, whose context becomes current for this thread and must stay
     /// so while the handle is used.
     ///
     /// # Errors
     /// When the library is missing or cannot start.
-    pub fn new(stream: &Arc<CudaStream>) -> Result<Rc<Self>> {
-        let version = version()?;
+    pub fn new(device: &Arc<Device>) -> Result<Rc<Self>> {
+        let (version, stream) = (version()?, device.stream());
         stream.context().bind_to_thread().map_err(|e| driver("cannot use the context", e))?;
         let raw = owned::handle()?;
         call!(cusparseSetStream(raw.raw(), stream.cu_stream().cast()))?;
         let host = sys::cusparsePointerMode_t::CUSPARSE_POINTER_MODE_HOST;
         call!(cusparseSetPointerMode(raw.raw(), host))?;
-        Ok(Rc::new(Self { raw, stream: Arc::clone(stream), version }))
+        Ok(Rc::new(Self { raw, device: Arc::clone(device), version }))
     }
 
     /// Version of the library, such as `12.6.3`.
@@ -170,7 +173,12 @@ impl Handle {
 
     /// The stream all work goes to.
     pub fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
+        self.device.stream()
+    }
+
+    /// The GPU.
+    fn device(&self) -> &Device {
+        &self.device
     }
 
     fn raw(&self) -> sys::cusparseHandle_t {
@@ -180,20 +188,20 @@ impl Handle {
     /// Address of `slice`. cudarc hands out the address for the length of a guard that records an
     /// event; here everything is ordered by the one stream, so the address alone is enough.
     fn address<T>(&self, slice: &CudaSlice<T>) -> *mut T {
-        let (address, _guard) = slice.device_ptr(&self.stream);
+        let (address, _guard) = slice.device_ptr(self.stream());
         address as *mut T
     }
 
     /// Address of `slice`, to be written.
     fn address_mut<T>(&self, slice: &mut CudaSlice<T>) -> *mut T {
-        let (address, _guard) = slice.device_ptr_mut(&self.stream);
+        let (address, _guard) = slice.device_ptr_mut(self.stream());
         address as *mut T
     }
 
     /// Workspace of `bytes` bytes; at least one, since an allocation of nothing fails.
     fn workspace(&self, bytes: usize) -> Result<Workspace> {
         // cuSPARSE writes what it reads of its workspace
-        let buffer = memory::alloc::<u8>(&self.stream, bytes)?;
+        let buffer = memory::alloc::<u8>(self.stream(), bytes)?;
         let address = self.address(&buffer).cast();
         Ok(Workspace { buffer, address })
     }
@@ -203,14 +211,14 @@ impl Handle {
         if n == 0 {
             return Ok(());
         }
-        self.stream
+        self.stream()
             .memcpy_dtod(&from.slice(..n), &mut to.slice_mut(..n))
             .map_err(|e| driver("cannot copy on the device", e))
     }
 
     /// `n` numbers, all zero; room for one where `n` is zero.
     fn zeros(&self, n: usize) -> Result<CudaSlice<f64>> {
-        memory::zeros(&self.stream, n)
+        memory::zeros(self.stream(), n)
     }
 }
 

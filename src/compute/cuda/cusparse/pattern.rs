@@ -1,12 +1,14 @@
 //! A sparsity pattern in the memory of the device.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
+use rayon::prelude::*;
 
-use super::super::memory;
-use super::{Handle, driver};
+use super::Handle;
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::storage::DevicePattern as Rows;
 use crate::matrix::pattern::PatternView;
 
 /// Pattern of a matrix of `b x b` blocks (CSR where b = 1) on the device, checked, so that the library
@@ -16,39 +18,37 @@ pub struct DevicePattern {
     rows: usize,
     columns: usize,
     entries: usize,
-    row_ptr: CudaSlice<u32>,
-    col_ind: CudaSlice<u32>,
+    there: Arc<Rows>,
 }
 
 impl DevicePattern {
     /// Copies the pattern of a square matrix by block rows to the device; asynchronous.
     ///
     /// # Errors
-    /// Those of [`rectangular`](Self::rectangular).
-    pub fn new(handle: &Handle, block_size: usize, host: PatternView<'_>) -> Result<Rc<Self>> {
-        Self::rectangular(handle, block_size, host, host.row_ptr.len().saturating_sub(1))
-    }
-
-    /// The same with so many block columns.
-    ///
-    /// # Errors
     /// When it has no rows, rows do not follow each other, columns do not increase or lie outside,
     /// a count does not fit a 32-bit signed integer, or the device has no room.
-    pub fn rectangular(
+    pub fn new(handle: &Handle, block_size: usize, host: PatternView<'_>) -> Result<Rc<Self>> {
+        let (rows, entries) = (host.row_ptr.len().saturating_sub(1), host.entries());
+        validate(block_size, host, rows)?;
+        let there = Rows::copied(handle.device(), host.row_ptr, host.col_ind)?;
+        Ok(Rc::new(Self { block_size, rows, columns: rows, entries, there }))
+    }
+
+    /// The pattern of a matrix that we have made on the device, with so many block columns and entries.
+    ///
+    /// # Errors
+    /// When a count does not fit a 32-bit signed integer, or is zero.
+    pub(in crate::compute::cuda) fn there(
         handle: &Handle,
         block_size: usize,
-        host: PatternView<'_>,
-        columns: usize,
+        there: &Arc<Rows>,
+        [columns, entries]: [usize; 2],
     ) -> Result<Rc<Self>> {
-        validate(block_size, host, columns)?;
-        Ok(Rc::new(Self {
-            block_size,
-            rows: host.row_ptr.len() - 1,
-            columns,
-            entries: host.entries(),
-            row_ptr: upload(handle, host.row_ptr)?,
-            col_ind: upload(handle, host.col_ind)?,
-        }))
+        let rows = there.row_ptr.len() - 1;
+        counted(block_size, [rows, columns, entries])?;
+        // who made it did so on this stream
+        debug_assert!(Arc::ptr_eq(handle.stream(), handle.device().stream()));
+        Ok(Rc::new(Self { block_size, rows, columns, entries, there: Arc::clone(there) }))
     }
 
     /// Unknowns per block.
@@ -92,13 +92,13 @@ impl DevicePattern {
     }
 
     /// Row pointers and columns on the device.
-    pub fn on_device(&self) -> (&CudaSlice<u32>, &CudaSlice<u32>) {
-        (&self.row_ptr, &self.col_ind)
+    pub(in crate::compute::cuda) fn rows_there(&self) -> &Rows {
+        &self.there
     }
 
     /// `row_ptr` and `col_ind` as the library takes them.
     pub(super) fn indices(&self, handle: &Handle) -> (*mut i32, *mut i32) {
-        (handle.address(&self.row_ptr).cast(), handle.address(&self.col_ind).cast())
+        (handle.address(&self.there.row_ptr).cast(), handle.address(&self.there.col_ind).cast())
     }
 
     /// Panics unless `values` has a number for each place of the pattern. More is allowed: an
@@ -116,37 +116,19 @@ impl DevicePattern {
     }
 }
 
-fn upload(handle: &Handle, host: &[u32]) -> Result<CudaSlice<u32>> {
-    let stream = handle.stream();
-    let mut copy = memory::zeros(stream, host.len())?;
-    if !host.is_empty() {
-        stream
-            .memcpy_htod(host, &mut copy)
-            .map_err(|e| driver(&format!("cannot copy {} indices to the device", host.len()), e))?;
-    }
-    Ok(copy)
-}
-
 /// What the library takes for granted: at least one row, rows that follow each other, columns that
 /// increase and lie inside, and counts that fit 32-bit signed integers.
 fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<()> {
     let rows = host.row_ptr.len().saturating_sub(1);
     let entries = host.entries();
-    let wrong = |what: String| Err(Error::run(format!("pattern for cuSPARSE: {what}")));
-    if block_size == 0 || rows == 0 || columns == 0 {
-        return wrong(format!("{rows} rows of blocks of {block_size}"));
-    }
-    let most = i32::MAX as usize;
-    if entries > most || rows.max(columns).saturating_mul(block_size) > most {
-        return wrong(format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
-    }
+    counted(block_size, [rows, columns, entries])?;
     if host.row_ptr[0] != 0 || host.row_ptr[rows] as usize != entries {
         return wrong(format!(
             "rows span {}..{} of {entries} entries",
             host.row_ptr[0], host.row_ptr[rows]
         ));
     }
-    for i in 0..rows {
+    let of_row = |i: usize| {
         if host.row_ptr[i] > host.row_ptr[i + 1] || host.row_ptr[i + 1] as usize > entries {
             let (from, to) = (host.row_ptr[i], host.row_ptr[i + 1]);
             return wrong(format!("row {i} spans {from}..{to} of {entries} entries"));
@@ -158,6 +140,25 @@ fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<
         if row.last().is_some_and(|&j| j as usize >= columns) {
             return wrong(format!("row {i} has a column outside 0..{columns}"));
         }
+        Ok(())
+    };
+    // the time of it counts as the library's
+    let rows = (0..rows).into_par_iter().with_min_len(4096);
+    rows.map(of_row).find_first(Result::is_err).unwrap_or(Ok(()))
+}
+
+fn wrong(what: String) -> Result<()> {
+    Err(Error::run(format!("pattern for cuSPARSE: {what}")))
+}
+
+/// That there is something, and that its counts fit.
+fn counted(block_size: usize, [rows, columns, entries]: [usize; 3]) -> Result<()> {
+    if block_size == 0 || rows == 0 || columns == 0 {
+        return wrong(format!("{rows} rows of blocks of {block_size}"));
+    }
+    let most = i32::MAX as usize;
+    if entries > most || rows.max(columns).saturating_mul(block_size) > most {
+        return wrong(format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
     }
     Ok(())
 }

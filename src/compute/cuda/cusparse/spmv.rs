@@ -62,7 +62,7 @@ impl SpmvAlgorithm {
 /// A matrix stored for products by one algorithm; keeps its values.
 pub struct Spmv {
     pattern: Rc<DevicePattern>,
-    values: CudaSlice<f64>,
+    values: Rc<CudaSlice<f64>>,
     algorithm: SpmvAlgorithm,
     plan: Plan,
     handle: Rc<Handle>,
@@ -86,26 +86,26 @@ impl Spmv {
     pub fn new(
         handle: &Rc<Handle>,
         pattern: &Rc<DevicePattern>,
-        values: CudaSlice<f64>,
+        values: impl Into<Rc<CudaSlice<f64>>>,
     ) -> Result<Self> {
         let candidates = SpmvAlgorithm::candidates(pattern.block_size());
-        Self::fastest(handle, pattern, values, candidates)
+        Self::fastest(handle, pattern, values.into(), candidates)
     }
 
     /// As [`new`](Self::new), with the algorithm chosen by the caller.
     pub fn with_algorithm(
         handle: &Rc<Handle>,
         pattern: &Rc<DevicePattern>,
-        values: CudaSlice<f64>,
+        values: impl Into<Rc<CudaSlice<f64>>>,
         algorithm: SpmvAlgorithm,
     ) -> Result<Self> {
-        Self::fastest(handle, pattern, values, &[algorithm])
+        Self::fastest(handle, pattern, values.into(), &[algorithm])
     }
 
     fn fastest(
         handle: &Rc<Handle>,
         pattern: &Rc<DevicePattern>,
-        values: CudaSlice<f64>,
+        values: Rc<CudaSlice<f64>>,
         candidates: &[SpmvAlgorithm],
     ) -> Result<Self> {
         pattern.assert_values(&values);
@@ -127,13 +127,8 @@ impl Spmv {
         &self.pattern
     }
 
-    /// Values of the matrix, on the device, to be overwritten. What was found of the matrix before
+    /// Values of the matrix, on the device. They may be overwritten: what was found of the matrix before
     /// must hold for its pattern alone; the self-test multiplies after a change of values.
-    pub fn values_mut(&mut self) -> &mut CudaSlice<f64> {
-        &mut self.values
-    }
-
-    /// Values of the matrix, on the device.
     pub fn values(&self) -> &CudaSlice<f64> {
         &self.values
     }

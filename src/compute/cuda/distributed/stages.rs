@@ -12,6 +12,7 @@ use super::solves::{Solved, Vectors, Whole};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::Cuda;
+use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::ilu::{InStages, singular};
 use crate::compute::cuda::launch::{address, launch};
@@ -127,12 +128,12 @@ impl StagedIlu {
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
     ) -> Result<std::result::Result<(), Breakdown>> {
         let bb = self.structure.block_size.pow(2);
-        let (mut begun, mut fault) = match self.begin(d) {
+        let (mut begun, mut fault) = match self.begin(d, a) {
             Ok(begun) => (Some(begun), None),
             Err(e) => (None, Some(e)),
         };
         for t in 0..self.of_stages[0].len() {
-            if let (Some((values, error)), None) = (&mut begun, &fault) {
+            if let (Some((values, error, a)), None) = (&mut begun, &fault) {
                 let done =
                     self.factorisation.factor(d, t, (a, shift), &self.structure, values, error);
                 fault = done.err();
@@ -148,7 +149,7 @@ impl StagedIlu {
         if let Some(e) = fault {
             return Err(e);
         }
-        let (values, error) = begun.expect("no fault");
+        let (values, error, _) = begun.expect("no fault");
         if let Some(block) = singular(d, &self.structure.pattern, &values, &error)? {
             return Ok(Err(block.into()));
         }
@@ -165,8 +166,8 @@ impl StagedIlu {
         Ok(Ok(()))
     }
 
-    /// Factors without values, identities on the diagonal of other ranks' rows; no error.
-    fn begin(&self, d: &Device) -> Result<(Factors, CudaSlice<u64>)> {
+    /// Factors without values, identities on the diagonal of other ranks' rows; no error; and a copy of `a`.
+    fn begin(&self, d: &Device, a: &Csr) -> Result<(Factors, CudaSlice<u64>, Compressed)> {
         let (pattern, b) = (&self.structure.pattern, self.structure.block_size);
         let bb = b * b;
         let mut values = Factors {
@@ -185,7 +186,7 @@ impl StagedIlu {
             launch!(d, &kernel, config; count, size, rows, values.diagonal)
                 .map_err(|e| failed("cannot prepare the factors", e))?;
         }
-        Ok((values, d.copied(&[u64::MAX])?))
+        Ok((values, d.copied(&[u64::MAX])?, Compressed::copied(d, a)?))
     }
 
     /// `L v = r` in the rows of a stage; where there is one subdomain, all of `z = (L D U')^-1 r`.

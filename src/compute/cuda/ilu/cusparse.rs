@@ -7,13 +7,15 @@ use cudarc::driver::{CudaFunction, CudaSlice};
 use super::{Algorithm, Description};
 use crate::base::error::{Error, Result};
 use crate::base::measure::timed;
+use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::cusparse::{BlockIluVendor, FactorFailure, Handle, filled};
 use crate::compute::cuda::device::{Device, grid};
-use crate::compute::cuda::launch::{PatternArg, address, launch};
+use crate::compute::cuda::launch::launch;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::VENDOR;
+use crate::compute::cuda::storage::Factored;
 use crate::compute::{Bytes, SingularBlock};
-use crate::matrix::{Csr, CsrPattern};
+use crate::matrix::CsrPattern;
 use crate::symbolic::FillPattern;
 
 const ABOUT: Description = Description {
@@ -32,8 +34,8 @@ pub(in crate::compute::cuda) struct VendorIlu {
     block_size: usize,
     library: BlockIluVendor,
     scatter: CudaFunction,
-    /// The last matrix.
-    a: Option<Scalars>,
+    /// The last matrix, where products had no copy of it, with its pattern.
+    own: Option<(CsrPattern, Compressed)>,
     chosen: bool,
 }
 
@@ -50,7 +52,7 @@ impl VendorIlu {
             block_size,
             library,
             scatter: d.kernel(&VENDOR, block_size, "scatter_whole")?,
-            a: None,
+            own: None,
             chosen: false,
         })
     }
@@ -60,11 +62,12 @@ impl VendorIlu {
     pub(in crate::compute::cuda) fn factor(
         &mut self,
         d: &Device,
-        a: &Csr,
+        a: Factored,
         shift: f64,
         uncounted: &mut f64,
     ) -> Result<Result<(), SingularBlock>> {
-        let values = self.values(d, a, shift)?;
+        let there = a.there(d, &mut self.own)?;
+        let values = self.values(d, &there, shift)?;
         if !self.chosen {
             // the choice leaves analysed values behind; a numeric phase begins without them
             let (choice, seconds) = timed(|| {
@@ -84,18 +87,15 @@ impl VendorIlu {
     }
 
     /// Values of `a` in the filled pattern.
-    fn values(&mut self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
-        let a = Scalars::of(d, a, self.a.take())?;
-        let a = &*self.a.insert(a);
+    fn values(&self, d: &Device, a: &Compressed, shift: f64) -> Result<CudaSlice<f64>> {
         let pattern = self.library.pattern();
-        let (row_ptr, col_ind) = pattern.on_device();
-        let whole = PatternArg { row_ptr: address(row_ptr), col_ind: address(col_ind) };
+        let whole = pattern.rows_there().argument();
         let blocks = d.zeros::<f64>(pattern.entries() * self.block_size * self.block_size)?;
-        let rows = a.row_ptr.len() - 1;
-        let (count, config) = (rows as u32, grid(rows.div_ceil(256), 256));
+        let (count, config) = (a.rows as u32, grid(a.rows.div_ceil(256), 256));
+        let (rows, val) = (&*a.pattern, &*a.val);
         launch!(
             d, &self.scatter, config;
-            count, a.row_ptr, a.col_ind, a.val, shift, whole, blocks
+            count, rows.row_ptr, rows.col_ind, *val, shift, whole, blocks
         )
         .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
@@ -116,32 +116,6 @@ impl VendorIlu {
 
     pub(in crate::compute::cuda) fn bytes(&self) -> Bytes {
         self.library.bytes()
-    }
-}
-
-/// A matrix by scalar rows.
-pub(in crate::compute::cuda) struct Scalars {
-    pattern: CsrPattern,
-    pub(in crate::compute::cuda) row_ptr: CudaSlice<u32>,
-    pub(in crate::compute::cuda) col_ind: CudaSlice<u32>,
-    pub(in crate::compute::cuda) val: CudaSlice<f64>,
-}
-
-impl Scalars {
-    /// Those of `a`; what is `known` of its pattern is kept.
-    pub(in crate::compute::cuda) fn of(d: &Device, a: &Csr, known: Option<Self>) -> Result<Self> {
-        match known {
-            Some(mut known) if known.pattern.is(a.pattern()) => {
-                d.overwrite(a.values(), &mut known.val)?;
-                Ok(known)
-            }
-            _ => Ok(Self {
-                pattern: a.pattern().clone(),
-                row_ptr: d.copied(a.row_ptr())?,
-                col_ind: d.copied(a.col_ind())?,
-                val: d.copied(a.values())?,
-            }),
-        }
     }
 }
 

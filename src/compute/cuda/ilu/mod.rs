@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
-use super::analysis::{Analysis, Stencils};
+use super::analysis::{Analysis, Boxed, Stencils};
 use super::device::Device;
 use super::memory::failed;
 use super::sources::{Source, Variant};
@@ -27,7 +27,7 @@ use super::storage::{Factored, Factors, Structure};
 use crate::base::error::Result;
 use crate::compute::{SingularBlock, cuda};
 use crate::matrix::Csr;
-use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
+use crate::symbolic::{FillPattern, Schedule, Stencil};
 pub(super) use cusparse::VendorIlu;
 use march::Marched;
 pub(super) use rows::InStages;
@@ -98,7 +98,7 @@ struct Subject<'a> {
     block_size: usize,
     stencils: &'a dyn Fn() -> &'a Stencils,
     /// What is known without a look at the rows.
-    boxed: Option<&'a BoxFill>,
+    boxed: Option<&'a Boxed>,
     multiprocessors: usize,
     /// The march over the stencil, found at the first call.
     marched: OnceCell<Option<Marched>>,
@@ -181,7 +181,7 @@ impl Factorisation {
         };
         let stencils = || analysis.stencils(d, block_size);
         let subject = Subject::new(pattern, block_size, &stencils, d.multiprocessors());
-        let subject = Subject { boxed: analysis.boxed.as_deref(), ..subject };
+        let subject = Subject { boxed: analysis.boxed.as_ref(), ..subject };
         let system = System { device: d, structure: &structure, analysis, subject };
         let made = ALGORITHMS.iter().find_map(|a| (a.new)(&system).transpose());
         let by = made.expect("rows take all patterns")?;
@@ -202,7 +202,7 @@ impl Factorisation {
         shift: f64,
     ) -> Result<Result<Factors, SingularBlock>> {
         let by = match (&mut self.by, a) {
-            (By::Host(factor), Factored::Host(a)) => {
+            (By::Host(factor), Factored::Host(a, _)) => {
                 return factor(d, &self.structure.pattern, a, shift);
             }
             (By::Host(_), Factored::Device(_)) => unreachable!("it takes no rows on the device"),

@@ -4,16 +4,17 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
-use super::tasks::{Entries, Launch, Rows};
+use super::tasks::{Launch, Rows};
 use super::updates::Updates;
 use super::{Algorithm, By, Description, Factorise};
 use crate::base::error::Result;
+use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::{DevicePattern, Factored, Factors, Structure};
-use crate::matrix::Csr;
+use crate::matrix::CsrPattern;
 use crate::symbolic::{FillPattern, Schedule};
 
 const ABOUT: Description = Description {
@@ -75,9 +76,10 @@ struct ByRows {
     kernel: Rc<Kernel>,
     absent: CudaSlice<u32>,
     n_absent: usize,
-    entries: Option<Entries>,
-    /// Places of the entries of a matrix that was on the device already.
-    places: Option<CudaSlice<u32>>,
+    /// A matrix of which nobody else has a copy, with its pattern.
+    own: Option<(CsrPattern, Compressed)>,
+    /// Places of the entries of a matrix with this pattern; without one of one on the device, once.
+    places: Option<(Option<CsrPattern>, CudaSlice<u32>)>,
     /// Values of the matrix that was taken.
     val: Address,
     config: LaunchConfig,
@@ -96,7 +98,7 @@ impl ByRows {
             kernel: Rc::clone(kernel),
             absent: d.copied(&pattern.no_diagonal)?,
             n_absent: pattern.no_diagonal.len(),
-            entries: None,
+            own: None,
             places: None,
             val: 0,
         })
@@ -111,15 +113,9 @@ impl ByRows {
         values: &Factors,
         error: &CudaSlice<u64>,
     ) -> Result<()> {
-        // those of a matrix of somebody else are not kept
-        let places = self.places.take();
-        let place = match (&places, &self.entries) {
-            (Some(places), _) => address(places),
-            (None, entries) => address(&entries.as_ref().expect("taken before").place),
-        };
         let matrix = MatrixArg {
             val: self.val,
-            place,
+            place: address(&self.places.as_ref().expect("taken before").1),
             absent: address(&self.absent),
             n_absent: self.n_absent as u32,
             shift,
@@ -133,11 +129,13 @@ impl ByRows {
         let rows: RowsArg = self.rows.argument(&self.spill);
         let Kernel { updates, factor, .. } = &*self.kernel;
         let updates = updates.as_ref().map_or(0, |updates| address(&updates.list));
-        launch!(
+        let launched = launch!(
             cooperative d, factor, self.config;
             rows, updates, matrix, lower, upper, factors, *error
-        )
-        .map_err(|e| failed("factorisation", e))
+        );
+        // without a pattern to know them by
+        self.places.take_if(|(of, _)| of.is_none());
+        launched.map_err(|e| failed("factorisation", e))
     }
 }
 
@@ -147,22 +145,19 @@ impl Factorise for ByRows {
     }
 
     fn take(&mut self, d: &Device, a: Factored, s: &Structure) -> Result<bool> {
-        let patterns = s.triangles();
-        self.val = match a {
-            Factored::Host(a) => {
-                let mut entries = match self.entries.take() {
-                    Some(known) if known.are_of(a) => known,
-                    _ => self.rows.entries(d, a, patterns)?,
-                };
-                d.overwrite(a.values(), &mut entries.val)?;
-                address(&self.entries.insert(entries).val)
-            }
-            Factored::Device(a) => {
-                let places = self.rows.places(d, (&a.row_ptr, &a.col_ind, a.entries), patterns)?;
-                self.places = Some(places);
-                address(&a.val)
-            }
+        let pattern = match a {
+            Factored::Host(a, _) => Some(a.pattern()),
+            Factored::Device(_) => None,
         };
+        let known = |of: &CsrPattern| pattern.is_some_and(|pattern| pattern.is(of));
+        let there = a.there(d, &mut self.own)?;
+        if !self.places.as_ref().and_then(|(of, _)| of.as_ref()).is_some_and(known) {
+            // the memory of the old ones is free before
+            self.places = None;
+            let places = self.rows.places(d, &there, s.triangles())?;
+            self.places = Some((pattern.cloned(), places));
+        }
+        self.val = address(&there.val);
         Ok(true)
     }
 
@@ -205,17 +200,14 @@ impl InStages {
         &mut self,
         d: &Device,
         stage: usize,
-        (a, shift): (&Csr, f64),
+        (a, shift): (&Compressed, f64),
         s: &Structure,
         values: &Factors,
         error: &CudaSlice<u64>,
     ) -> Result<()> {
         let Some(rows) = &mut self.0[stage] else { return Ok(()) };
-        rows.take(d, Factored::Host(a), s)?;
-        let done = rows.launch(d, shift, s, values, error);
-        // each stage would keep the whole matrix
-        rows.entries = None;
-        done
+        rows.take(d, Factored::Device(a), s)?;
+        rows.launch(d, shift, s, values, error)
     }
 }
 

@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use super::updates::Updates;
 use crate::base::error::Result;
 use crate::base::memory;
+use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{RowsArg, address, launch};
 use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::DevicePattern;
-use crate::matrix::{Csr, CsrPattern};
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Fills up the last group of a level.
@@ -146,26 +146,15 @@ impl Rows {
         })
     }
 
-    /// Tells the rows where the entries of `a` go.
-    pub(super) fn entries(
-        &self,
-        d: &Device,
-        a: &Csr,
-        [lower, upper]: [&DevicePattern; 2],
-    ) -> Result<Entries> {
-        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let place = self.places(d, (&row_ptr, &col_ind, a.nnz()), [lower, upper])?;
-        Entries::new(d, a, place)
-    }
-
-    /// The same of a matrix on the device with so many entries: their places.
+    /// Where in the rows the entries of `a` go.
     pub(super) fn places(
         &self,
         d: &Device,
-        (row_ptr, col_ind, entries): (&CudaSlice<u32>, &CudaSlice<u32>, usize),
+        a: &Compressed,
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<CudaSlice<u32>> {
-        let place = d.alloc::<u32>(entries)?;
+        let place = d.alloc::<u32>(a.entries)?;
+        let DevicePattern { row_ptr, col_ind } = &*a.pattern;
         let (count, config) = (self.count as u32, grid(self.count.div_ceil(256 / 32), 256));
         let (l, u) = (lower.argument(), upper.argument());
         launch!(d, &self.place_entries, config; count, self.tasks, *row_ptr, *col_ind, l, u, place)
@@ -208,25 +197,6 @@ impl Rows {
             block_dim: (threads, 1, 1),
             shared_mem_bytes: shared,
         })
-    }
-}
-
-/// Values of a matrix, and their places in the rows of its factorisation.
-pub(super) struct Entries {
-    pattern: CsrPattern,
-    pub(super) place: CudaSlice<u32>,
-    pub(super) val: CudaSlice<f64>,
-}
-
-impl Entries {
-    /// `place` is that of the entries of `a`; the values are unset.
-    pub(super) fn new(d: &Device, a: &Csr, place: CudaSlice<u32>) -> Result<Self> {
-        Ok(Self { pattern: a.pattern().clone(), place, val: d.alloc(a.nnz())? })
-    }
-
-    /// Whether they are those of `a`, but for the values.
-    pub(super) fn are_of(&self, a: &Csr) -> bool {
-        a.pattern().is(&self.pattern)
     }
 }
 

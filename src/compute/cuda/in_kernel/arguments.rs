@@ -48,7 +48,7 @@ impl Matrix {
         match self {
             Self::Ours(a) => a.block_size,
             Self::Formatted(a) => a.block_size(),
-            Self::Vendor(a) => a.pattern().block_size(),
+            Self::Vendor(a) => a.product().pattern().block_size(),
             Self::VendorSell(_) => 1,
         }
     }

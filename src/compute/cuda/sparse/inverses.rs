@@ -120,7 +120,7 @@ impl Compressed {
         let row_ptr = d.alloc(self.rows + 1)?;
         let w = Self::on(d, self.rows, self.entries + self.rows, row_ptr, true)?;
         let (l, room) = (self.argument(), room as u32);
-        run!(d, kernel, config; l, room, *w.row_ptr, *w.col_ind, *w.val);
+        run!(d, kernel, config; l, room, w.pattern.row_ptr, w.pattern.col_ind, *w.val);
         Ok(Some(w))
     }
 }

@@ -128,6 +128,9 @@ impl SetupOps for Cuda {
 
     fn sparse(&self, a: &Csr) -> Result<Sparse> {
         if a.block_size() == 1 && !self.vendor {
+            if let Some(there) = self.stored.borrow().find(a) {
+                return Ok(Sparse::on_device(there));
+            }
             return Compressed::copied(&self.device, a).map(Sparse::on_device);
         }
         Ok(Sparse::on_host(a.clone()))
@@ -255,12 +258,12 @@ impl SetupOps for Cuda {
         let d = &*self.device;
         let mut f = Factorisation::new(d, pattern, &Analysis::new(pattern), 1)?;
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        let factors = f.run(d, Factored::Host(a), shift)?.map_err(Breakdown::from)?;
+        let there = self.stored.borrow().find(a);
+        let factors = f.run(d, Factored::Host(a, there.as_ref()), shift)?;
+        let factors = factors.map_err(Breakdown::from)?;
         let n = pattern.rows();
-        let of = |p: Arc<super::storage::DevicePattern>, entries, val| {
-            let p = Arc::into_inner(p).expect("nobody else has it");
-            let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));
-            Sparse::on_device(Compressed { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
+        let of = |p, entries, val| {
+            Sparse::on_device(Compressed { rows: n, entries, pattern: p, val: Rc::new(val) })
         };
         let [lower, upper] = [pattern.lower.entries(), pattern.upper.entries()];
         Ok(Triangles {

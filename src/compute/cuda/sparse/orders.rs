@@ -22,9 +22,9 @@ impl Compressed {
         run!(d, kernel(d, "count_permuted")?, config; a, order, place, length);
         let p = Self::of_lengths(d, self.rows, &length, true)?;
         let of = kernel(d, "fill_permuted")?;
-        run!(d, of, config; a, order, place, *p.row_ptr, *p.col_ind, *p.val);
+        run!(d, of, config; a, order, place, p.pattern.row_ptr, p.pattern.col_ind, *p.val);
         let n = self.rows as u32;
-        run!(d, kernel(d, "sort_rows")?, config; n, *p.row_ptr, *p.col_ind, *p.val);
+        run!(d, kernel(d, "sort_rows")?, config; n, p.pattern.row_ptr, p.pattern.col_ind, *p.val);
         Ok(Some(p))
     }
 
@@ -36,8 +36,7 @@ impl Compressed {
         let (a, u, val) = (self.argument(), scaled.argument(), d.alloc(self.entries)?);
         let size = 1.0 / (omega * (2.0 - omega));
         run!(d, of, self.by_lanes(lanes); a, u, omega, size, val);
-        let (row_ptr, col_ind) = (Rc::clone(&self.row_ptr), Rc::clone(&self.col_ind));
-        Ok(Some(Self { row_ptr, col_ind, val: Rc::new(val), ..*self }))
+        Ok(Some(Self { val: Rc::new(val), ..self.clone() }))
     }
 
     /// A and, of what is left after sets of `sizes` rows, `L D^-1 U`.
@@ -55,7 +54,7 @@ impl Compressed {
         run!(d, kernel(d, "count_with_last")?, config; a, m_arg, length);
         let c = Self::of_lengths(d, self.rows, &length, true)?;
         let of = kernel(d, "fill_with_last")?;
-        run!(d, of, config; a, m_arg, *left.val, *c.row_ptr, *c.col_ind, *c.val);
+        run!(d, of, config; a, m_arg, *left.val, c.pattern.row_ptr, c.pattern.col_ind, *c.val);
         Ok(Some(c))
     }
 
@@ -71,7 +70,7 @@ impl Compressed {
         run!(d, kernel(d, "count_mean")?, config; x, y, length);
         let left = Self::of_lengths(d, c.rows, &length, true)?;
         let of = kernel(d, "fill_difference")?;
-        run!(d, of, config; x, y, *left.row_ptr, *left.col_ind, *left.val);
+        run!(d, of, config; x, y, left.pattern.row_ptr, left.pattern.col_ind, *left.val);
         Ok(Some(left))
     }
 
@@ -95,7 +94,7 @@ impl Compressed {
         let of = kernel(d, "fill_window")?;
         run!(
             d, of, config;
-            a, first, count, left, right, scaled, *w.row_ptr, *w.col_ind, *w.val, broken
+            a, first, count, left, right, scaled, w.pattern.row_ptr, w.pattern.col_ind, *w.val, broken
         );
         Ok((d.host(&broken)?[0] == 0).then_some(w))
     }

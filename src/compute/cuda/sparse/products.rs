@@ -50,17 +50,17 @@ impl Compressed {
         let length = d.zeros::<u32>(self.rows)?;
         let config = grid(self.entries.div_ceil(THREADS as usize).max(1), THREADS);
         let entries = self.entries as u64;
-        run!(d, kernel(d, "count_columns")?, config; entries, *self.col_ind, length);
+        run!(d, kernel(d, "count_columns")?, config; entries, self.pattern.col_ind, length);
         let t = Self::of_lengths(d, self.rows, &length, true)?;
         if t.longest(d)? > LONGEST_SORTED {
             return Ok(None);
         }
         let mut next = d.alloc::<u32>(self.rows + 1)?;
-        d.stream().memcpy_dtod(&*t.row_ptr, &mut next).map_err(fault)?;
+        d.stream().memcpy_dtod(&t.pattern.row_ptr, &mut next).map_err(fault)?;
         let by_rows = self.by_rows();
-        run!(d, kernel(d, "turn")?, by_rows; self.argument(), next, *t.col_ind, *t.val);
+        run!(d, kernel(d, "turn")?, by_rows; self.argument(), next, t.pattern.col_ind, *t.val);
         let n = self.rows as u32;
-        run!(d, kernel(d, "sort_rows")?, by_rows; n, *t.row_ptr, *t.col_ind, *t.val);
+        run!(d, kernel(d, "sort_rows")?, by_rows; n, t.pattern.row_ptr, t.pattern.col_ind, *t.val);
         Ok(Some(t))
     }
 
@@ -88,7 +88,7 @@ impl Compressed {
         run!(d, of("count_product")?, config; x, y, lower, length);
         let c = Self::of_lengths(d, self.rows, &length, numbers)?;
         let val = if numbers { address(&c.val) } else { 0 };
-        run!(d, of("fill_product")?, config; x, y, lower, *c.row_ptr, *c.col_ind, val);
+        run!(d, of("fill_product")?, config; x, y, lower, c.pattern.row_ptr, c.pattern.col_ind, val);
         Ok(Some(c))
     }
 
@@ -98,7 +98,7 @@ impl Compressed {
         let (x, y) = (self.argument(), b.argument());
         run!(d, kernel(d, "count_mean")?, config; x, y, length);
         let c = Self::of_lengths(d, self.rows, &length, true)?;
-        run!(d, kernel(d, "fill_mean")?, config; x, y, *c.row_ptr, *c.col_ind, *c.val);
+        run!(d, kernel(d, "fill_mean")?, config; x, y, c.pattern.row_ptr, c.pattern.col_ind, *c.val);
         Ok(c)
     }
 
@@ -108,7 +108,7 @@ impl Compressed {
         let c = Self::on(d, self.rows, self.entries + self.rows, row_ptr, true)?;
         let config = self.by_rows();
         let of = kernel(d, "identity_minus")?;
-        run!(d, of, config; self.argument(), *c.row_ptr, *c.col_ind, *c.val);
+        run!(d, of, config; self.argument(), c.pattern.row_ptr, c.pattern.col_ind, *c.val);
         Ok(c)
     }
 
@@ -132,7 +132,7 @@ impl Compressed {
         let broken = d.zeros::<u32>(1)?;
         let val = if numbers { address(&c.val) } else { 0 };
         let of = kernel(d, "fill_part")?;
-        run!(d, of, config; a, part, *c.row_ptr, *c.col_ind, val, broken);
+        run!(d, of, config; a, part, c.pattern.row_ptr, c.pattern.col_ind, val, broken);
         Ok((c, broken))
     }
 
@@ -141,7 +141,7 @@ impl Compressed {
         let c = Self::on(d, self.rows, self.rows, d.alloc(self.rows + 1)?, true)?;
         let broken = d.zeros::<u32>(1)?;
         let (of, config) = (kernel(d, "invert_diagonal")?, self.by_rows());
-        run!(d, of, config; self.argument(), *c.row_ptr, *c.col_ind, *c.val, broken);
+        run!(d, of, config; self.argument(), c.pattern.row_ptr, c.pattern.col_ind, *c.val, broken);
         Ok((d.host(&broken)?[0] == 0).then_some(c))
     }
 

@@ -1,12 +1,8 @@
 //! From a matrix by rows to one that is stored for products.
 
-use std::rc::Rc;
-
-use cudarc::driver::CudaSlice;
-
 use crate::base::error::Result;
 use crate::compute::cuda::Matrix;
-use crate::compute::cuda::compressed::{Compressed, THREADS, fault, kernel, run};
+use crate::compute::cuda::compressed::{Compressed, THREADS, kernel, run};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::formats::Formatted;
 use crate::compute::cuda::spmv::Stored;
@@ -31,13 +27,8 @@ impl Compressed {
             let formatted = self.by_diagonals(d, &offsets)?;
             return Ok(Ok(Matrix::Formatted(Box::new(formatted))));
         }
-        let mut row_ptr = d.host(&self.row_ptr)?;
-        row_ptr.truncate(self.rows + 1);
-        let Self { entries, row_ptr: starts, col_ind, val, .. } = self;
-        let own = |array: Rc<CudaSlice<u32>>| Rc::try_unwrap(array).or_else(|a| copy(d, &a));
-        let val = Rc::try_unwrap(val).or_else(|v| copy(d, &v))?;
-        let arrays = (own(starts)?, own(col_ind)?, val);
-        Ok(Ok(Matrix::Ours(Stored::on_device(d, &row_ptr, entries, arrays)?)))
+        let row_ptr = d.host_part(&self.pattern.row_ptr, self.rows + 1)?;
+        Ok(Ok(Matrix::Ours(Stored::on_device(d, &row_ptr, self)?)))
     }
 
     /// Column minus row of every diagonal with entries, ascending, and how many it has, where diagonals suit
@@ -74,11 +65,4 @@ impl Compressed {
         run!(d, of, self.by_rows(); self.argument(), count, at, val);
         Formatted::of_diagonals(d, [self.rows, self.entries], (offsets.len(), at), val)
     }
-}
-
-/// Arrays that others use, too.
-fn copy<T: cudarc::driver::DeviceRepr>(d: &Device, from: &CudaSlice<T>) -> Result<CudaSlice<T>> {
-    let mut to = d.alloc(from.len())?;
-    d.stream().memcpy_dtod(from, &mut to).map_err(fault)?;
-    Ok(to)
 }

@@ -27,6 +27,19 @@ impl Given {
         (blocks * block_size * block_size == a.nnz() && full.is_complete(blocks)).then_some(given)
     }
 
+    /// Those of a matrix that has all entries of the stencil `a` which lead into the box; `None` when the factors
+    /// lack one of them.
+    pub(in crate::compute::cuda::ilu) fn whole(stencil: &Stencil, a: &Stencil) -> Option<Self> {
+        let [nx, ny, _] = stencil.extents.map(|n| n as i64);
+        let distance = |o: &[i32; 3]| {
+            let [dx, dy, dz] = o.map(i64::from);
+            dx + nx * (dy + ny * dz)
+        };
+        let distances: Vec<i64> = a.offsets.iter().map(distance).collect();
+        let given = Self::at(stencil, &entries(stencil), &distances);
+        (a.extents == stencil.extents && given.count() == a.offsets.len()).then_some(given)
+    }
+
     /// Those of a 7-point matrix.
     pub(in crate::compute::cuda::ilu) fn seven_points(stencil: &Stencil) -> Self {
         let [nx, ny, _] = stencil.extents.map(|n| n as i64);

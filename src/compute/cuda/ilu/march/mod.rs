@@ -10,13 +10,15 @@ use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use super::{By, Factorise, Subject, System};
 use crate::base::error::Result;
+use crate::compute::cuda::analysis::Boxed;
+use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::Device;
-use crate::compute::cuda::launch::{MarchedArg, StencilBlocksArg, address, launch};
+use crate::compute::cuda::launch::{Address, MarchedArg, StencilBlocksArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{Source, Variant};
 use crate::compute::cuda::storage::{DevicePattern, Factored, Factors, Structure};
 use crate::compute::cuda::tiles::{Plan, Tile, Tiles};
-use crate::matrix::{Csr, CsrPattern};
+use crate::matrix::{Csr, CsrPattern, WeakPattern};
 use crate::symbolic::{Lines, Stencil};
 use given::Given;
 
@@ -42,6 +44,8 @@ pub(super) struct Marched {
     /// Lines that have the entries of L and of U', by the offsets of the march.
     pub(super) lines: [Vec<Lines>; 2],
     pub(super) multiprocessors: usize,
+    /// The pattern of a matrix that has all entries of a stencil that lead into the box.
+    of: Option<(WeakPattern, Stencil)>,
 }
 
 impl Kind {
@@ -71,7 +75,7 @@ impl Kind {
     /// Factorises by this algorithm, if it takes the pattern.
     pub(super) fn factorise(&'static self, s: &System) -> Option<By> {
         let (pattern, _) = self.of(&s.subject)?;
-        Some(By::Device(Box::new(StencilIlu { kind: self, pattern, march: None })))
+        Some(By::Device(Box::new(StencilIlu::new(self, pattern))))
     }
 }
 
@@ -85,7 +89,7 @@ impl Marched {
             lower.offsets.iter().position(|&o| o == natural)
         };
         let [of_lower, of_upper] = if let Some(known) = s.boxed {
-            known.lines.clone()?
+            known.told.lines.clone()?
         } else {
             let (of_lower, of_upper) = (s.pattern.lower.view(), s.pattern.upper.view());
             [lower.lines(of_lower, false)?, lower.lines(of_upper, true)?]
@@ -95,7 +99,10 @@ impl Marched {
         };
         let lines = [in_order(of_lower)?, in_order(of_upper)?];
         let (block_size, multiprocessors) = (s.block_size, s.multiprocessors);
-        Some(Self { stencil: lower.clone(), block_size, lines, multiprocessors })
+        // blocks may be there in part
+        let known = s.boxed.filter(|_| block_size == 1);
+        let of = known.map(|Boxed { told, of }| (of.clone(), told.of.clone()));
+        Some(Self { stencil: lower.clone(), block_size, lines, multiprocessors, of })
     }
 
     /// Whether some rows lack entries that lead into the box.
@@ -119,14 +126,15 @@ struct StencilIlu {
     kind: &'static Kind,
     pattern: Marched,
     march: Option<March>,
+    /// A matrix of which nobody else has a copy, with its pattern.
+    own: Option<(CsrPattern, Compressed)>,
+    /// The matrix that was taken.
+    taken: [Address; 2],
 }
 
 /// What is known of the matrix's pattern, too.
 struct March {
     pattern: CsrPattern,
-    /// The matrix by rows of numbers.
-    row_ptr: CudaSlice<u32>,
-    val: CudaSlice<f64>,
     marching: Marching,
     leaving: Box<dyn Leave>,
 }
@@ -152,18 +160,25 @@ pub(super) trait Leave {
     ) -> Result<()>;
 }
 
+impl StencilIlu {
+    fn new(kind: &'static Kind, pattern: Marched) -> Self {
+        Self { kind, pattern, march: None, own: None, taken: [0; 2] }
+    }
+}
+
 impl Factorise for StencilIlu {
     /// There is no march for a matrix that lacks entries of its own stencil, or has more of them than there is room
     /// for.
     fn take(&mut self, d: &Device, a: Factored, s: &Structure) -> Result<bool> {
-        let Factored::Host(a) = a else { unreachable!("it takes no rows on the device") };
-        if !self.march.as_ref().is_some_and(|m| a.pattern().is(&m.pattern)) {
+        let Factored::Host(of, _) = a else { unreachable!("it takes no rows on the device") };
+        if !self.march.as_ref().is_some_and(|m| of.pattern().is(&m.pattern)) {
             // its memory is free before that of the next one is taken
             self.march = None;
-            self.march = March::new(d, self.kind, &self.pattern, a, s.triangles())?;
+            self.march = March::new(d, self.kind, &self.pattern, of, s.triangles())?;
         }
-        if let Some(march) = &mut self.march {
-            d.overwrite(a.values(), &mut march.val)?;
+        if self.march.is_some() {
+            let there = a.there(d, &mut self.own)?;
+            self.taken = [address(&there.pattern.row_ptr), address(&there.val)];
         }
         Ok(self.march.is_some())
     }
@@ -177,7 +192,8 @@ impl Factorise for StencilIlu {
         error: &CudaSlice<u64>,
     ) -> Result<()> {
         let m = self.march.as_mut().expect("taken before");
-        let a = MarchedArg { row_ptr: address(&m.row_ptr), val: address(&m.val), shift };
+        let [row_ptr, val] = self.taken;
+        let a = MarchedArg { row_ptr, val, shift };
         m.leaving.factor(d, &m.marching, a, s, factors, error)
     }
 }
@@ -219,8 +235,12 @@ impl March {
         patterns: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
         let (source, stencil) = (kind.source, &pattern.stencil);
-        let variant = Given::of(stencil, a, pattern.block_size)
-            .and_then(|given| (kind.variant)(pattern, &given));
+        let known = pattern.of.as_ref().filter(|(of, _)| of.is(a.pattern()));
+        let given = match known {
+            Some((_, whole)) => Given::whole(stencil, whole),
+            None => Given::of(stencil, a, pattern.block_size),
+        };
+        let variant = given.and_then(|given| (kind.variant)(pattern, &given));
         let Some((tile, variant)) = variant else { return Ok(None) };
         let preparation = Preparation { device: d, source, variant, stencil, tile, patterns };
         let Some((factor, shape, tiles, leaving)) = (kind.prepare)(&preparation)? else {
@@ -237,8 +257,6 @@ impl March {
         };
         Ok(Some(Self {
             pattern: a.pattern().clone(),
-            row_ptr: d.copied(a.row_ptr())?,
-            val: d.alloc(a.nnz())?,
             marching: Marching { tiles, factor, config },
             leaving,
         }))

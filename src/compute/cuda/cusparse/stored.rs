@@ -1,0 +1,66 @@
+//! A matrix for products by the library, with the scalar rows that a factorisation starts from.
+
+use std::rc::Rc;
+
+use super::{DevicePattern, Handle, Spmv};
+use crate::base::error::Result;
+use crate::compute::cuda::compressed::Compressed;
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::symbolic::{block_rows, fill_blocks};
+use crate::matrix::Csr;
+
+/// Blocks are made on the device, as for our kernels: what the library is compared with begins alike.
+pub struct StoredMatrix {
+    product: Spmv,
+    scalar: Compressed,
+}
+
+impl StoredMatrix {
+    /// `a` in blocks of `block_size`, which divides its order.
+    ///
+    /// # Errors
+    /// When the library takes no such matrix, or the device has no room.
+    pub(in crate::compute::cuda) fn new(
+        d: &Device,
+        handle: &Rc<Handle>,
+        a: &Csr,
+        block_size: usize,
+    ) -> Result<Self> {
+        let (scalar, columns) = (Compressed::copied(d, a)?, a.cols().div_ceil(block_size));
+        let product = if block_size == 1 {
+            let (rows, entries) = (&scalar.pattern, scalar.entries);
+            let pattern = DevicePattern::there(handle, 1, rows, [columns, entries])?;
+            Spmv::new(handle, &pattern, Rc::clone(&scalar.val))?
+        } else {
+            let rows = block_rows(d, block_size, &scalar)?;
+            let val = d.zeros(rows.entries * block_size * block_size)?;
+            fill_blocks(d, scalar.argument(), (block_size, &rows.pattern), &val)?;
+            let size = [columns, rows.entries];
+            let pattern = DevicePattern::there(handle, block_size, &rows.pattern, size)?;
+            Spmv::new(handle, &pattern, val)?
+        };
+        Ok(Self { product, scalar })
+    }
+
+    /// Takes over the values of `a`, which has the pattern that was stored.
+    pub(in crate::compute::cuda) fn set_values(&mut self, d: &Device, a: &Csr) -> Result<()> {
+        let b = self.product.pattern().block_size();
+        // with blocks of one the product has them, too
+        d.overwrite_shared(a.values(), &self.scalar.val)?;
+        if b > 1 {
+            let rows = self.product.pattern().rows_there();
+            fill_blocks(d, self.scalar.argument(), (b, rows), self.product.values())?;
+        }
+        Ok(())
+    }
+
+    /// Products with it.
+    pub(in crate::compute::cuda) fn product(&self) -> &Spmv {
+        &self.product
+    }
+
+    /// Its scalar rows.
+    pub(in crate::compute::cuda) fn scalar(&self) -> &Compressed {
+        &self.scalar
+    }
+}
