@@ -107,13 +107,18 @@ impl Format {
     /// blocks of one is CSR. Blocks are counted on the threads of the current pool.
     #[must_use]
     pub fn stored(self, a: &Csr) -> Self {
+        self.stored_in(a, || count_blocks(Threads::Pool, a))
+    }
+
+    /// The same, where `count` tells the blocks that have entries.
+    pub(crate) fn stored_in(self, a: &Csr, count: impl FnOnce() -> usize) -> Self {
         let block_size = a.block_size();
         match self {
             Self::Auto | Self::Bsr if block_size == 1 => return Self::Csr,
             Self::Auto => {}
             chosen => return chosen,
         }
-        let blocks = count_blocks(Threads::Pool, a);
+        let blocks = count();
         let bytes = blocks * (8 * block_size * block_size + 4) + 4 * (a.rows() / block_size + 1);
         if bytes < a.bytes() { Self::Bsr } else { Self::Csr }
     }

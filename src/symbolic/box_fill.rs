@@ -38,8 +38,10 @@ pub struct BoxFill {
     pub entries: [usize; 2],
     /// Rows of L and U of the small box.
     pub halves: [Alike; 2],
+    /// Factors of the small box.
+    pub small: FillPattern,
     extents: [usize; 3],
-    small: [usize; 3],
+    small_extents: [usize; 3],
     /// For each coordinate along an axis that of the small box whose rows are alike.
     like: [Vec<usize>; 3],
 }
@@ -127,7 +129,9 @@ impl BoxFill {
         };
         let stencils = [worth(0), worth(1)];
         let (halves, extents) = ([lower, upper], a.extents);
-        Some(Self { of: a.clone(), stencils, lines, entries, halves, extents, small, like })
+        let (of, small_extents) = (a.clone(), small);
+        let small = pattern;
+        Some(Self { of, stencils, lines, entries, halves, small, extents, small_extents, like })
     }
 
     /// Number of (block) rows.
@@ -142,7 +146,7 @@ impl BoxFill {
         let planes = cells.chunks_mut(nx * ny).zip(&self.like[2]).collect();
         done(threads, planes, |(plane, z)| {
             for (line, y) in plane.chunks_mut(nx).zip(&self.like[1]) {
-                let first = (z * self.small[1] + y) * self.small[0];
+                let first = (z * self.small_extents[1] + y) * self.small_extents[0];
                 for (cell, x) in line.iter_mut().zip(&self.like[0]) {
                     *cell = (first + x) as u16;
                 }

@@ -23,7 +23,46 @@ pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static st
 #[derive(Clone)]
 pub(super) struct Boxed {
     pub(super) told: Arc<BoxFill>,
+    /// For each row the cell of the small box whose row is alike.
+    pub(super) cells: Arc<Vec<u16>>,
+    /// Whether all blocks of the matrix are full.
+    pub(super) whole: bool,
+    /// Its pattern.
     pub(super) of: WeakPattern,
+}
+
+/// Rows of a pattern as plans look at them: of a box those of a smaller one that are alike, so that nobody has to make
+/// its own on the host.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// The rows that are looked at.
+    pub(super) pattern: &'a FillPattern,
+    cells: Option<&'a [u16]>,
+}
+
+impl<'a> Rows<'a> {
+    /// Those of a pattern as they are.
+    pub(super) fn of(pattern: &'a FillPattern) -> Self {
+        Self { pattern, cells: None }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.cells.map_or_else(|| self.pattern.rows(), <[u16]>::len)
+    }
+
+    /// The row of the pattern that is looked at for row `i`.
+    #[inline]
+    pub(super) fn alike(&self, i: usize) -> usize {
+        self.cells.map_or(i, |cells| cells[i] as usize)
+    }
+
+    /// Blocks of row `i` of L, D and U.
+    #[inline]
+    pub(super) fn length(&self, i: usize) -> usize {
+        let (at, FillPattern { lower, upper, .. }) = (self.alike(i), self.pattern);
+        lower.row(at).len() + 1 + upper.row(at).len()
+    }
 }
 
 /// What is known of both triangles from their patterns.
@@ -70,6 +109,14 @@ impl Analysis {
         let forward = sets.in_place();
         let backward = forward.reversed();
         Self { schedules: OnceCell::from([forward, backward]), ..Self::new(pattern) }
+    }
+
+    /// Rows for plans.
+    pub(super) fn rows(&self) -> Rows<'_> {
+        match &self.boxed {
+            Some(Boxed { told, cells, .. }) => Rows { pattern: &told.small, cells: Some(cells) },
+            None => Rows::of(&self.pattern),
+        }
     }
 
     /// Schedules of the forward and the backward solve, found at the first call.

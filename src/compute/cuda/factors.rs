@@ -120,6 +120,10 @@ impl BlockIlu {
             }
             (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };
+        if !empty && sptrsv::looks_at_rows(way) {
+            pattern.lower.fetch();
+            pattern.upper.fetch();
+        }
         let f = d.span("plan of the factorisation", || {
             Factorisation::new(d, pattern, &analysis, block_size).map(Box::new)
         })?;

@@ -149,10 +149,10 @@ impl Lattice {
         // lines of cells, which wells are not
         let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
         let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
-        let mut places: Vec<[usize; 2]> = of_cells().map(|(at, _)| *at).collect();
-        places.sort_unstable();
-        places.dedup();
-        let length = rows as f64 / places.len().max(1) as f64;
+        let mut seen = vec![false; extents[0] * extents[1]];
+        of_cells().for_each(|([y, z], _)| seen[y + extents[0] * z] = true);
+        let places = seen.into_iter().filter(|&seen| seen).count();
+        let length = rows as f64 / places.max(1) as f64;
         let at = at.into_iter().map(|[y, z]| [y + shear * z, z]).collect();
         Some(Self { starts, at, shear, exact, extents, length })
     }

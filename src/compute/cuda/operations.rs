@@ -17,7 +17,7 @@ use super::launch::address;
 use super::sparse::Sparse;
 use super::spmv::Stored;
 use super::storage::Factored;
-use super::symbolic::Place;
+use super::symbolic::{Place, block_rows};
 use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, LevelRule};
 use crate::base::error::{Error, Result};
@@ -39,6 +39,30 @@ impl Cuda {
             self.failed(e);
             Ok(())
         })
+    }
+
+    /// `a` by rows or in blocks that the device makes.
+    fn by_rows(&self, a: &Csr, format: Format) -> Result<Matrix> {
+        let (d, block_size) = (&*self.device, a.block_size());
+        let scalar = Compressed::copied(d, a)?;
+        let blocks = if block_size > 1 && format != Format::Csr {
+            Some(d.span("blocks", || block_rows(d, block_size, &scalar))?)
+        } else {
+            None
+        };
+        let format = format.stored_in(a, || blocks.as_ref().map_or(0, |rows| rows.entries));
+        let blocks = blocks.filter(|_| format == Format::Bsr).map(|rows| (block_size, rows));
+        let matrix = if self.vendor {
+            let columns = a.cols();
+            Matrix::Vendor(StoredMatrix::new(d, self.library()?, scalar, columns, blocks)?)
+        } else {
+            Matrix::Ours(match blocks {
+                Some(blocks) => Stored::blocks(d, scalar, blocks)?,
+                None => Stored::rows(d, a.row_ptr(), scalar)?,
+            })
+        };
+        self.checked(a, matrix.scalar())?;
+        Ok(matrix)
     }
 
     /// Looks for numbers that are not finite in a copy of `a`, which others may use then; or in `a`, where there is
@@ -333,7 +357,11 @@ impl Products for Cuda {
 
 impl Storage for Cuda {
     fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
-        let (d, block_size) = (&self.device, a.block_size());
+        let d = &self.device;
+        let by_rows = matches!(format, Format::Auto | Format::Csr | Format::Bsr);
+        if by_rows && (self.vendor || self.setup != Place::Host) {
+            return self.by_rows(a, format);
+        }
         let format = span("format", || format.stored(a));
         if !matches!(format, Format::Csr | Format::Bsr) {
             span("check", || a.check_finite())?;
@@ -346,15 +374,10 @@ impl Storage for Cuda {
             }
             return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
-        let matrix = if self.vendor {
-            let blocks = if format == Format::Bsr { block_size } else { 1 };
-            Matrix::Vendor(StoredMatrix::new(d, self.library()?, a, blocks)?)
-        } else if format == Format::Csr {
-            Matrix::Ours(Stored::csr(d, a)?)
-        } else if self.setup == Place::Host {
-            Matrix::Ours(Stored::bsr(d, &span("blocks", || Bsr::from_csr(a)))?)
+        let matrix = if format == Format::Csr {
+            Matrix::Ours(Stored::rows(d, a.row_ptr(), Compressed::copied(d, a)?)?)
         } else {
-            Matrix::Ours(Stored::blocks(d, a)?)
+            Matrix::Ours(Stored::bsr(d, &span("blocks", || Bsr::from_csr(a)))?)
         };
         self.checked(a, matrix.scalar())?;
         Ok(matrix)

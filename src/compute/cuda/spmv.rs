@@ -11,7 +11,7 @@ use super::device::{Device, grid};
 use super::launch::{Address, BlocksArg, address, launch};
 use super::sources::SPMV;
 use super::storage::DevicePattern;
-use super::symbolic::{block_rows, fill_blocks};
+use super::symbolic::{Rows, block_rows, fill_blocks};
 use crate::base::error::Result;
 use crate::compute::Bytes;
 use crate::matrix::{Bsr, Csr};
@@ -44,10 +44,6 @@ enum Way {
 }
 
 impl Stored {
-    pub(super) fn csr(d: &Device, a: &Csr) -> Result<Self> {
-        Self::on_device(d, a.row_ptr(), Compressed::copied(d, a)?)
-    }
-
     pub(super) fn bsr(d: &Device, a: &Bsr) -> Result<Self> {
         let b = a.block_size();
         Ok(Self {
@@ -61,14 +57,11 @@ impl Stored {
         })
     }
 
-    /// In blocks, which the device makes.
-    pub(super) fn blocks(d: &Device, a: &Csr) -> Result<Self> {
-        let b = a.block_size();
-        let scalar = Compressed::copied(d, a)?;
-        let rows = block_rows(d, b, &scalar)?;
+    /// In blocks of a size, of which the device has made the rows.
+    pub(super) fn blocks(d: &Device, scalar: Compressed, (b, rows): (usize, Rows)) -> Result<Self> {
         let new = Self {
             block_size: b,
-            block_rows: a.rows() / b,
+            block_rows: scalar.rows / b,
             blocks: rows.entries,
             rows: rows.pattern,
             val: Rc::new(d.zeros(rows.entries * b * b)?),
@@ -86,7 +79,7 @@ impl Stored {
     }
 
     /// A matrix that is on the device; `row_ptr` has the starts of its rows.
-    pub(super) fn on_device(d: &Device, row_ptr: &[u32], a: Compressed) -> Result<Self> {
+    pub(super) fn rows(d: &Device, row_ptr: &[u32], a: Compressed) -> Result<Self> {
         Ok(Self {
             block_size: 1,
             block_rows: a.rows,
@@ -195,7 +188,10 @@ impl Cuda {
     /// # Errors
     /// When the device fails or has too little memory.
     pub fn in_blocks(&self, a: &Csr) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
-        Stored::blocks(&self.device, a)?.host(&self.device)
+        let (d, b) = (&*self.device, a.block_size());
+        let scalar = Compressed::copied(d, a)?;
+        let rows = block_rows(d, b, &scalar)?;
+        Stored::blocks(d, scalar, (b, rows))?.host(d)
     }
 }
 

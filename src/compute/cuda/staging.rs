@@ -8,14 +8,17 @@ use rayon::prelude::*;
 use super::launch::Address;
 
 /// Bytes of a piece.
-const PIECE: usize = 16 << 20;
+const PIECE: usize = 8 << 20;
+
+/// Pieces: one is on its way, the next ones are filled meanwhile.
+const PIECES: usize = 4;
 
 /// Bytes that one thread copies at a time.
-const PART: usize = 1 << 20;
+const PART: usize = 1 << 18;
 
-/// Two pieces of pinned memory: one is filled while the other is on its way.
+/// Pieces of pinned memory, in turns.
 pub(super) struct Staging {
-    pieces: [Piece; 2],
+    pieces: [Piece; PIECES],
 }
 
 struct Piece {
@@ -33,7 +36,7 @@ impl Staging {
             let flags = Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
             Ok(Piece { memory, done: stream.record_event(flags)? })
         };
-        Ok(Self { pieces: [piece()?, piece()?] })
+        Ok(Self { pieces: [piece()?, piece()?, piece()?, piece()?] })
     }
 
     /// Copies `from` to `to`; returns when `from` may change.
@@ -44,7 +47,7 @@ impl Staging {
         to: Address,
     ) -> Result<(), DriverError> {
         for (i, bytes) in from.chunks(PIECE).enumerate() {
-            let piece = &mut self.pieces[i % 2];
+            let piece = &mut self.pieces[i % PIECES];
             piece.done.synchronize()?;
             let memory = &mut piece.memory.as_mut_slice()?[..bytes.len()];
             copy(bytes, memory);
@@ -67,7 +70,7 @@ impl Staging {
         let (all, count) = (to.len(), to.len().div_ceil(PIECE));
         for i in 0..=count {
             if i < count {
-                let piece = &mut self.pieces[i % 2];
+                let piece = &mut self.pieces[i % PIECES];
                 piece.done.synchronize()?;
                 let memory = &mut piece.memory.as_mut_slice()?[..length(i, all)];
                 // SAFETY: the caller's buffer has as many bytes as `to`
@@ -79,7 +82,7 @@ impl Staging {
             }
             // the piece before, while this one is on its way
             if let Some(i) = i.checked_sub(1) {
-                let piece = &mut self.pieces[i % 2];
+                let piece = &mut self.pieces[i % PIECES];
                 piece.done.synchronize()?;
                 let length = length(i, all);
                 copy(&piece.memory.as_slice()?[..length], &mut to[i * PIECE..][..length]);

@@ -21,6 +21,7 @@ use super::layout::shared;
 use super::sources::SYMBOLIC;
 use super::storage::{DevicePattern, Triangles};
 use crate::base::error::{Error, Result};
+use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Lazy, Pattern, TooLarge};
@@ -349,36 +350,31 @@ impl Cuda {
         Ok(Ok(pattern))
     }
 
-    /// The pattern of factors of `a` that `told` tells. Its rows are on the device; on the host they
-    /// are made when somebody looks at them, or now where the numeric factorisation will: that of blocks, and where
-    /// lines do not tell all.
+    /// The pattern of factors of `a` that `told` tells. Its rows are on the device; on the host they are made when
+    /// somebody looks at them.
     ///
     /// # Errors
     /// When the device fails or has too little memory.
     pub fn of_box(&self, a: &Csr, told: BoxFill) -> Result<Arc<FillPattern>> {
         let (d, told, block_size) = (&*self.device, Arc::new(told), a.block_size());
         self.pattern.take();
-        let cells = told.cells(Threads::Pool);
+        let cells = Arc::new(told.cells(Threads::Pool));
         let rows = d.span("rows of a box", || {
             let cells = d.copied(&cells)?;
             Ok([box_rows(d, &told, &cells, 0)?, box_rows(d, &told, &cells, 1)?])
         })?;
-        let pattern = if told.lines.is_none() || block_size > 1 {
-            let half = |at| told.half(Threads::Pool, &cells, at, block_size);
-            d.span("rows on the host", || Ok(FillPattern::new(half(0), half(1), Vec::new())))?
-        } else {
-            // by one thread: the others may wait for it, and must not be asked to help
-            let later = |at: usize| {
-                let size = [told.rows(), told.entries[at], block_size];
-                let told = Arc::clone(&told);
-                Lazy::new(size, move || {
-                    told.half(Threads::One, &told.cells(Threads::One), at, block_size)
-                })
-            };
-            FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() }
+        let later = |at: usize| {
+            let size = [told.rows(), told.entries[at], block_size];
+            let (told, cells) = (Arc::clone(&told), Arc::clone(&cells));
+            Lazy::new(size, move |threads| {
+                span("rows on the host", || told.half(threads, &cells, at, block_size))
+            })
         };
-        let pattern = Arc::new(pattern);
-        self.know(&pattern, rows, Some(Boxed { told, of: a.pattern().downgrade() }));
+        let pattern = FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() };
+        let (pattern, of) = (Arc::new(pattern), a.pattern().downgrade());
+        let (blocks, rest) = (a.nnz() / block_size.pow(2), a.nnz() % block_size.pow(2));
+        let whole = rest == 0 && told.of.is_complete(blocks);
+        self.know(&pattern, rows, Some(Boxed { told, cells, whole, of }));
         Ok(pattern)
     }
 

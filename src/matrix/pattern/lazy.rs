@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::Pattern;
+use crate::base::threads::Threads;
 
-type Fetch = Box<dyn FnOnce() -> Pattern<'static> + Send>;
+type Fetch = Box<dyn FnOnce(Threads) -> Pattern<'static> + Send>;
 
 /// A pattern that is there, or is fetched when its rows are first looked at. What is known before is asked of it as of a
 /// [`Pattern`], to which it dereferences.
@@ -23,17 +24,22 @@ impl Lazy {
     /// A pattern of so many rows and entries, of blocks of `block_size` unknowns, that `fetch` returns.
     pub(crate) fn new(
         [rows, entries, block_size]: [usize; 3],
-        fetch: impl FnOnce() -> Pattern<'static> + Send + 'static,
+        fetch: impl FnOnce(Threads) -> Pattern<'static> + Send + 'static,
     ) -> Self {
         let (pattern, fetch) = (OnceLock::new(), Mutex::new(Some(Box::new(fetch) as Fetch)));
         Self { rows, entries, block_size, pattern, fetch }
     }
 
-    fn fetched(&self) -> Pattern<'static> {
+    fn fetched(&self, threads: Threads) -> Pattern<'static> {
         let fetch = self.fetch.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let pattern = fetch.expect("called once")();
+        let pattern = fetch.expect("called once")(threads);
         assert_eq!((pattern.rows(), pattern.entries()), (self.rows, self.entries));
         pattern.in_blocks(self.block_size)
+    }
+
+    /// Has its rows fetched by all threads of the pool, of which none may look at them meanwhile.
+    pub(crate) fn fetch(&self) {
+        self.pattern.get_or_init(|| self.fetched(Threads::Pool));
     }
 
     /// Whether its rows are there.
@@ -73,7 +79,7 @@ impl From<Pattern<'static>> for Lazy {
 impl From<Lazy> for Pattern<'static> {
     fn from(mut lazy: Lazy) -> Self {
         let there = lazy.pattern.take();
-        there.unwrap_or_else(|| lazy.fetched())
+        there.unwrap_or_else(|| lazy.fetched(Threads::One))
     }
 }
 
@@ -81,7 +87,8 @@ impl Deref for Lazy {
     type Target = Pattern<'static>;
 
     fn deref(&self) -> &Pattern<'static> {
-        self.pattern.get_or_init(|| self.fetched())
+        // by one thread: the others may wait for it, and must not be asked to help
+        self.pattern.get_or_init(|| self.fetched(Threads::One))
     }
 }
 
@@ -116,7 +123,7 @@ mod tests {
     fn rows_are_fetched_once_and_only_when_they_are_looked_at() {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
-        let lazy = Lazy::new([3, 2, 4], move || {
+        let lazy = Lazy::new([3, 2, 4], move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
             Pattern::new(vec![0, 0, 1, 2], vec![0, 1])
         });
@@ -127,7 +134,7 @@ mod tests {
         let there = Lazy::from(Pattern::new(vec![0, 0, 1, 2], vec![0, 1]).in_blocks(4));
         assert!(there.is_there() && there == lazy && there == lazy.clone());
         assert_eq!(Pattern::from(lazy).block_size(), 4);
-        let never = Lazy::new([1, 0, 1], || Pattern::new(vec![0, 0], Vec::new()));
+        let never = Lazy::new([1, 0, 1], |_| Pattern::new(vec![0, 0], Vec::new()));
         assert_eq!(Pattern::from(never).entries(), 0);
     }
 }

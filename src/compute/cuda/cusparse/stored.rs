@@ -6,7 +6,7 @@ use super::{DevicePattern, Handle, Spmv};
 use crate::base::error::Result;
 use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::Device;
-use crate::compute::cuda::symbolic::{block_rows, fill_blocks};
+use crate::compute::cuda::symbolic::{Rows, fill_blocks};
 use crate::matrix::Csr;
 
 /// Blocks are made on the device, as for our kernels: what the library is compared with begins alike.
@@ -16,28 +16,27 @@ pub struct StoredMatrix {
 }
 
 impl StoredMatrix {
-    /// `a` in blocks of `block_size`, which divides its order.
+    /// A matrix of so many columns by rows, or in blocks of a size of which the device has made the rows.
     ///
     /// # Errors
     /// When the library takes no such matrix, or the device has no room.
     pub(in crate::compute::cuda) fn new(
         d: &Device,
         handle: &Rc<Handle>,
-        a: &Csr,
-        block_size: usize,
+        scalar: Compressed,
+        columns: usize,
+        blocks: Option<(usize, Rows)>,
     ) -> Result<Self> {
-        let (scalar, columns) = (Compressed::copied(d, a)?, a.cols().div_ceil(block_size));
-        let product = if block_size == 1 {
-            let (rows, entries) = (&scalar.pattern, scalar.entries);
-            let pattern = DevicePattern::there(handle, 1, rows, [columns, entries])?;
-            Spmv::new(handle, &pattern, Rc::clone(&scalar.val))?
-        } else {
-            let rows = block_rows(d, block_size, &scalar)?;
-            let val = d.zeros(rows.entries * block_size * block_size)?;
-            fill_blocks(d, scalar.argument(), (block_size, &rows.pattern), &val)?;
-            let size = [columns, rows.entries];
-            let pattern = DevicePattern::there(handle, block_size, &rows.pattern, size)?;
+        let product = if let Some((b, rows)) = blocks {
+            let val = d.zeros(rows.entries * b * b)?;
+            fill_blocks(d, scalar.argument(), (b, &rows.pattern), &val)?;
+            let size = [columns.div_ceil(b), rows.entries];
+            let pattern = DevicePattern::there(handle, b, &rows.pattern, size)?;
             Spmv::new(handle, &pattern, val)?
+        } else {
+            let size = [columns, scalar.entries];
+            let pattern = DevicePattern::there(handle, 1, &scalar.pattern, size)?;
+            Spmv::new(handle, &pattern, Rc::clone(&scalar.val))?
         };
         Ok(Self { product, scalar })
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
-use super::analysis::{Analysis, Boxed, Stencils};
+use super::analysis::{self, Analysis, Boxed, Stencils};
 use super::device::Device;
 use super::memory::failed;
 use super::sources::{Source, Variant};
@@ -218,7 +218,7 @@ impl Factorisation {
         };
         let error = d.copied(&[REGULAR])?;
         if !d.span("take", || by.take(d, a, s))? {
-            *by = rows::new(d, s, &Schedule::lower(pattern))?;
+            *by = rows::new(d, s, analysis::Rows::of(pattern), &Schedule::lower(pattern))?;
             by.take(d, a, s)?;
         }
         let start = d.event().map_err(fault)?;

@@ -8,14 +8,15 @@ use super::tasks::{Launch, Rows};
 use super::updates::Updates;
 use super::{Algorithm, By, Description, Factorise};
 use crate::base::error::Result;
+use crate::compute::cuda::analysis;
 use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
-use crate::compute::cuda::storage::{DevicePattern, Factored, Factors, Structure};
+use crate::compute::cuda::storage::{Factored, Factors, Structure};
 use crate::matrix::CsrPattern;
-use crate::symbolic::{FillPattern, Schedule};
+use crate::symbolic::Schedule;
 
 const ABOUT: Description = Description {
     name: "rows",
@@ -29,14 +30,19 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     variants: |s| largest_variants(s.block_size),
     new: |s| {
         let order = s.analysis.forward_order(s.device, s.subject.block_size);
-        Ok(Some(By::Device(new(s.device, s.structure, &order)?)))
+        Ok(Some(By::Device(new(s.device, s.structure, s.analysis.rows(), &order)?)))
     },
 };
 
 /// `forward` is the schedule of the forward solve.
-pub(super) fn new(d: &Device, s: &Structure, forward: &Schedule) -> Result<Box<dyn Factorise>> {
-    let kernel = Rc::new(Kernel::new(d, &s.pattern, s.triangles())?);
-    Ok(Box::new(ByRows::new(d, &kernel, s, forward)?))
+pub(super) fn new(
+    d: &Device,
+    s: &Structure,
+    like: analysis::Rows,
+    forward: &Schedule,
+) -> Result<Box<dyn Factorise>> {
+    let kernel = Rc::new(Kernel::new(d, s, like)?);
+    Ok(Box::new(ByRows::new(d, &kernel, s, like, forward)?))
 }
 
 /// Largest blocks whose updates are listed beforehand.
@@ -51,13 +57,13 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn new(d: &Device, pattern: &FillPattern, patterns: [&DevicePattern; 2]) -> Result<Self> {
-        let block_size = pattern.block_size();
-        let mut variant = suited(block_size, pattern);
+    fn new(d: &Device, s: &Structure, like: analysis::Rows) -> Result<Self> {
+        let (block_size, patterns) = (s.block_size, s.triangles());
+        let mut variant = suited(block_size, s.pattern.upper.entries(), like);
         let mut launch = Launch::of(d, &variant)?;
         let mut updates = None;
         if block_size <= LARGEST_LISTED {
-            updates = Updates::new(d, &variant, launch.width, pattern, patterns)?;
+            updates = Updates::new(d, &variant, launch.width, like, patterns)?;
             if updates.is_none() {
                 variant = searching(block_size);
                 launch = Launch::of(d, &variant)?;
@@ -87,10 +93,16 @@ struct ByRows {
 
 impl ByRows {
     /// `forward` is the schedule of the forward solve, or that of some of the rows, at least one.
-    fn new(d: &Device, kernel: &Rc<Kernel>, s: &Structure, forward: &Schedule) -> Result<Self> {
+    fn new(
+        d: &Device,
+        kernel: &Rc<Kernel>,
+        s: &Structure,
+        like: analysis::Rows,
+        forward: &Schedule,
+    ) -> Result<Self> {
         let Kernel { variant, launch, updates, factor } = &**kernel;
         let (pattern, patterns) = (&*s.pattern, s.triangles());
-        let rows = Rows::new(d, variant, pattern, forward, launch, updates.as_ref(), patterns)?;
+        let rows = Rows::new(d, variant, like, forward, launch, updates.as_ref(), patterns)?;
         Ok(Self {
             config: rows.config(d, factor, launch)?,
             spill: d.alloc(rows.spilled_numbers())?,
@@ -185,12 +197,13 @@ impl InStages {
         s: &Structure,
         stages: &[Schedule],
     ) -> Result<Self> {
-        let kernel = Rc::new(Kernel::new(d, &s.pattern, s.triangles())?);
+        let like = analysis::Rows::of(&s.pattern);
+        let kernel = Rc::new(Kernel::new(d, s, like)?);
         let stage = |levels: &Schedule| {
             if levels.rows.is_empty() {
                 return Ok(None);
             }
-            ByRows::new(d, &kernel, s, levels).map(Some)
+            ByRows::new(d, &kernel, s, like, levels).map(Some)
         };
         Ok(Self(stages.iter().map(stage).collect::<Result<_>>()?))
     }
@@ -255,26 +268,26 @@ fn searching(block_size: usize) -> Variant {
     Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
-/// The variant for rows like those of `pattern`.
-fn suited(block_size: usize, pattern: &FillPattern) -> Variant {
+/// The variant for such rows, of which those of U have so many blocks together.
+fn suited(block_size: usize, in_upper: usize, like: analysis::Rows) -> Variant {
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
-    let upper = pattern.upper.entries() as f64 / pattern.rows().max(1) as f64;
-    let width = width(block_size, upper);
-    listed(block_size, width, jobs(pattern, width))
+    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64);
+    listed(block_size, width, jobs(like, width))
 }
 
 /// Mean jobs of `width` updates of a row, as some of the rows tell.
-fn jobs(pattern: &FillPattern, width: usize) -> usize {
+fn jobs(like: analysis::Rows, width: usize) -> usize {
     const SAMPLE: usize = 200;
+    let pattern = like.pattern;
     let has = |i: usize, j: &u32| {
         *j as usize == i
             || pattern.lower.row(i).binary_search(j).is_ok()
             || pattern.upper.row(i).binary_search(j).is_ok()
     };
     // an odd distance, so that not all are the first of a line of a grid
-    let rows = || (0..pattern.rows()).step_by((pattern.rows() / SAMPLE) | 1);
+    let rows = || (0..like.count()).step_by((like.count() / SAMPLE) | 1).map(|i| like.alike(i));
     let of_row = |i: usize| -> usize {
         let updates = |p: &u32| pattern.upper.row(*p as usize).iter().filter(|j| has(i, j)).count();
         pattern.lower.row(i).iter().map(|p| updates(p).div_ceil(width)).sum()
@@ -305,7 +318,10 @@ mod tests {
             crate::problem::load("poisson3d:9", crate::base::choices::ReadAs::Expanded).unwrap();
         let point = crate::matrix::pattern::block_pattern(&grid.matrix);
         let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
-        let defines = |b, k| suited(b, &pattern(k)).defines;
+        let defines = |b, k| {
+            let p = pattern(k);
+            suited(b, p.upper.entries(), analysis::Rows::of(&p)).defines
+        };
         assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);
         assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
         assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::updates::Updates;
 use crate::base::error::Result;
 use crate::base::memory;
+use crate::compute::cuda::analysis;
 use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{RowsArg, address, launch};
@@ -14,7 +15,7 @@ use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::DevicePattern;
-use crate::symbolic::{FillPattern, Schedule};
+use crate::symbolic::Schedule;
 
 /// Fills up the last group of a level.
 const NONE: u32 = u32::MAX;
@@ -101,26 +102,26 @@ impl Rows {
     pub(super) fn new(
         d: &Device,
         variant: &Variant,
-        pattern: &FillPattern,
+        like: analysis::Rows,
         forward: &Schedule,
         launch: &Launch,
         updates: Option<&Updates>,
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Self> {
-        let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+        let (rows, length) = (like.count(), |i: usize| like.length(i));
         let order = grouped(forward, launch.group);
         let bytes = d.shared_for_values();
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
         let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);
-        let held = held(pattern.rows(), length, launch.room(part), launch.room(bytes));
+        let held = held(rows, length, launch.room(part), launch.room(bytes));
         // even, so that pairs of numbers behind the list are aligned
         let common = updates.map_or(0, |u| u.common.next_multiple_of(2));
         let listed = if launch.bytes(held, common) <= part.max(bytes / 2) { common } else { 0 };
         let mut spilled = Vec::new();
         let mut spilled_blocks = 0;
-        if (0..pattern.rows()).into_par_iter().with_min_len(4096).any(|i| length(i) > held) {
-            spilled = vec![0; pattern.rows()];
+        if (0..rows).into_par_iter().with_min_len(4096).any(|i| length(i) > held) {
+            spilled = vec![0; rows];
             for (i, start) in spilled.iter_mut().enumerate() {
                 *start = spilled_blocks as u32;
                 spilled_blocks += if length(i) > held { length(i) } else { 0 };

@@ -4,13 +4,13 @@ use cudarc::driver::{CudaSlice, DriverError};
 use rayon::prelude::*;
 
 use crate::base::error::Result;
+use crate::compute::cuda::analysis::Rows;
 use crate::compute::cuda::compressed::{counts, starts};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::launch;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::DevicePattern;
-use crate::symbolic::FillPattern;
 
 /// Blocks of a row that an update can number.
 const MOST_BLOCKS: usize = 0xffff;
@@ -37,12 +37,11 @@ impl Updates {
         d: &Device,
         variant: &Variant,
         width: usize,
-        pattern: &FillPattern,
+        like: Rows,
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
-        let rows = pattern.rows();
-        let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
-        if (0..rows).into_par_iter().with_min_len(4096).any(|i| length(i) >= MOST_BLOCKS) {
+        let rows = like.count();
+        if (0..rows).into_par_iter().with_min_len(4096).any(|i| like.length(i) >= MOST_BLOCKS) {
             return Ok(None);
         }
         let fault = |e: DriverError| failed("cannot list the updates", e);

@@ -28,7 +28,7 @@ impl Compressed {
             return Ok(Ok(Matrix::Formatted(Box::new(formatted))));
         }
         let row_ptr = d.host_part(&self.pattern.row_ptr, self.rows + 1)?;
-        Ok(Ok(Matrix::Ours(Stored::on_device(d, &row_ptr, self)?)))
+        Ok(Ok(Matrix::Ours(Stored::rows(d, &row_ptr, self)?)))
     }
 
     /// Column minus row of every diagonal with entries, ascending, and how many it has, where diagonals suit

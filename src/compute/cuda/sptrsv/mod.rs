@@ -30,7 +30,7 @@ use super::numbers::Values;
 use super::storage::Structure;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
-use crate::compute::trisolve::{Description, Trisolve};
+use crate::compute::trisolve::{Description, Takes, Trisolve};
 use crate::compute::{Bytes, cuda};
 use choice::Shape;
 pub(super) use cusparse::in_float64;
@@ -78,6 +78,11 @@ pub(super) const LIBRARY: Trisolve = cusparse::ABOUT.algorithm();
 fn algorithm(name: Trisolve) -> &'static Algorithm {
     let named = ALGORITHMS.iter().find(|a| a.about.algorithm() == name);
     named.expect("an algorithm, not the choice among them")
+}
+
+/// Whether plans for `name`, which is not [`Trisolve::AUTO`], look at the rows of factors on the host.
+pub(super) fn looks_at_rows(name: Trisolve) -> bool {
+    algorithm(name).about.takes == Takes::Any
 }
 
 /// Solves as `name` says, which is not [`Trisolve::AUTO`].

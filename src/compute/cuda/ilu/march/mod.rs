@@ -74,6 +74,10 @@ impl Kind {
 
     /// Factorises by this algorithm, if it takes the pattern.
     pub(super) fn factorise(&'static self, s: &System) -> Option<By> {
+        // it would be found when there are values
+        if s.subject.boxed.is_some_and(|known| !known.whole) {
+            return None;
+        }
         let (pattern, _) = self.of(&s.subject)?;
         Some(By::Device(Box::new(StencilIlu::new(self, pattern))))
     }
@@ -99,9 +103,7 @@ impl Marched {
         };
         let lines = [in_order(of_lower)?, in_order(of_upper)?];
         let (block_size, multiprocessors) = (s.block_size, s.multiprocessors);
-        // blocks may be there in part
-        let known = s.boxed.filter(|_| block_size == 1);
-        let of = known.map(|Boxed { told, of }| (of.clone(), told.of.clone()));
+        let of = s.boxed.map(|Boxed { told, of, .. }| (of.clone(), told.of.clone()));
         Some(Self { stencil: lower.clone(), block_size, lines, multiprocessors, of })
     }
 
