@@ -73,6 +73,13 @@ impl FillPattern {
         Pattern::new(row_ptr, col_ind).in_blocks(self.block_size())
     }
 
+    /// Has its rows made by all threads of the pool, where they are not in this memory; none of these may look at
+    /// them meanwhile.
+    pub(crate) fn fetch(&self) {
+        self.lower.fetch();
+        self.upper.fetch();
+    }
+
     /// Whether its rows are in this memory.
     pub(crate) fn is_there(&self) -> bool {
         self.lower.is_there() && self.upper.is_there()

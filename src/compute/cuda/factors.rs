@@ -21,7 +21,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;
 use crate::base::parse::choice_name;
 use crate::base::units;
-use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
+use crate::compute::{Breakdown, Bytes, Clock, FactorInfo, Trisolve};
 use crate::symbolic::schedule::{levels_lower, levels_upper};
 use crate::symbolic::{FillPattern, Schedule};
 
@@ -121,8 +121,7 @@ impl BlockIlu {
             (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };
         if !empty && sptrsv::looks_at_rows(way) {
-            pattern.lower.fetch();
-            pattern.upper.fetch();
+            pattern.fetch();
         }
         let f = d.span("plan of the factorisation", || {
             Factorisation::new(d, pattern, &analysis, block_size).map(Box::new)
@@ -170,9 +169,10 @@ impl BlockIlu {
                         let at_hand = (self.trisolve, &mut *solve);
                         trial.run(k, f, at_hand, &values, self.precision)
                     });
-                    // compilation is not counted anyway
-                    *uncounted += seconds - (d.compile_seconds() - compiled);
-                    (self.trisolve, self.reason) = tried?;
+                    let (way, reason, plan) = tried?;
+                    // compilation is not counted anyway, and the plan of what is taken is part of a setup
+                    *uncounted += seconds - (d.compile_seconds() - compiled) - plan;
+                    (self.trisolve, self.reason) = (way, Some(reason));
                 }
                 Ok(Ok(()))
             }
@@ -263,47 +263,85 @@ fn predicted(candidates: &[Candidate]) -> String {
 }
 
 impl Trial {
-    /// Measures the way at hand and its rivals on the factors, leaves the fastest in its place, and
-    /// tells which one it is and why. A rival for which there is no memory is left out.
+    /// Measures the way at hand and its rivals on the factors, leaves the one in its place with which setup and
+    /// [`choice::APPLICATIONS`] take the least time, and tells which one it is, why, and the seconds of its plan where
+    /// that was made now. A rival for which there is no memory is left out.
     fn run(
         self,
         k: &Cuda,
         f: &Factorisation,
-        (mut way, at_hand): (Trisolve, &mut Box<dyn Solve>),
+        (way, at_hand): (Trisolve, &mut Box<dyn Solve>),
         values: &Values,
         precision: FactorPrecision,
-    ) -> Result<(Trisolve, Option<String>)> {
+    ) -> Result<(Trisolve, String, f64)> {
         let d = &*k.device;
         let n = f.structure.pattern.rows() * f.structure.block_size;
         let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
-        let mut seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
+        let seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
+        let mut best = Tried { way, plan: 0.0, seconds };
         let mut others = Vec::new();
         for rival in self.rivals {
-            let name = choice_name(&rival.way);
-            let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
-                let mut solve =
-                    made(k, Some(rival.way), f, (&self.analysis, None), (precision, false))?;
-                solve.set_values(d, &f.structure, values.clone())?;
+            let mut tried = || -> Result<(Box<dyn Solve>, Tried)> {
+                let compiled = d.compile_seconds();
+                let (solve, plan) = timed(|| -> Result<_> {
+                    if sptrsv::looks_at_rows(rival.way) {
+                        f.structure.pattern.fetch();
+                    }
+                    let of = (&self.analysis, None);
+                    let mut solve = made(k, Some(rival.way), f, of, (precision, false))?;
+                    solve.set_values(d, &f.structure, values.clone())?;
+                    k.synchronise();
+                    Ok(solve)
+                });
+                let (solve, plan) = (solve?, plan - (d.compile_seconds() - compiled));
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
-                Ok((solve, seconds))
+                Ok((solve, Tried { way: rival.way, plan, seconds }))
             };
             match tried() {
-                Ok((solve, faster)) if faster < seconds => {
-                    others.push((choice_name(&way), seconds));
-                    (way, seconds, *at_hand) = (rival.way, faster, solve);
+                Ok((solve, tried)) if tried.cost() < best.cost() => {
+                    others.push(std::mem::replace(&mut best, tried));
+                    *at_hand = solve;
                 }
-                Ok((_, slower)) => others.push((name, slower)),
-                Err(e) if e.kind() == Kind::Memory => others.push((name, f64::INFINITY)),
+                Ok((_, tried)) => others.push(tried),
+                Err(e) if e.kind() == Kind::Memory => {
+                    others.push(Tried { way: rival.way, plan: 0.0, seconds: f64::INFINITY });
+                }
                 Err(e) => return Err(e),
             }
         }
-        let others = others.into_iter().map(|(name, seconds)| match seconds {
-            f64::INFINITY => format!(", no memory for {name}"),
-            seconds => format!(", {name} {}", units::seconds(seconds)),
-        });
-        let others: String = others.collect();
-        let text = format!("{}: {} measured{others}", choice_name(&way), units::seconds(seconds));
-        Ok((way, Some(text)))
+        let others: String = others.iter().map(|other| other.beside(&best)).collect();
+        let measured = units::seconds(best.seconds);
+        Ok((
+            best.way,
+            format!("{}: {measured} measured{others}", choice_name(&best.way)),
+            best.plan,
+        ))
+    }
+}
+
+/// A way that was tried: the seconds of its plan, where that was not made before, and of an application.
+struct Tried {
+    way: Trisolve,
+    plan: f64,
+    seconds: f64,
+}
+
+impl Tried {
+    /// Seconds until a method has ended, about.
+    fn cost(&self) -> f64 {
+        self.plan + choice::APPLICATIONS * self.seconds
+    }
+
+    /// What is told of it beside what was taken.
+    fn beside(&self, taken: &Self) -> String {
+        let name = choice_name(&self.way);
+        match units::seconds(self.seconds) {
+            _ if self.seconds.is_infinite() => format!(", no memory for {name}"),
+            seconds if self.seconds < taken.seconds => {
+                format!(", {name} {seconds} after {} of setup", units::seconds(self.plan))
+            }
+            seconds => format!(", {name} {seconds}"),
+        }
     }
 }
 
@@ -345,5 +383,24 @@ impl FactorInfo for BlockIlu {
             By::Us(f, ..) => f.seconds(),
             By::Vendor(ilu) => ilu.factor_seconds(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_to_pay_for_itself() {
+        let of = |way, plan, seconds| Tried { way, plan, seconds };
+        let at_hand = of(Trisolve::WAVEFRONT, 0.0, 1.6e-3);
+        let faster = of(Trisolve::PARTITIONED, 0.2, 1.5e-3);
+        assert!(faster.cost() > at_hand.cost());
+        assert_eq!(faster.beside(&at_hand), ", partitioned 1.500 ms after 200.0 ms of setup");
+        let much_faster = of(Trisolve::PARTITIONED, 0.2, 0.5e-3);
+        assert!(much_faster.cost() < at_hand.cost());
+        assert_eq!(at_hand.beside(&much_faster), ", wavefront 1.600 ms");
+        let lacking = of(Trisolve::PARTITIONED, 0.0, f64::INFINITY);
+        assert_eq!(lacking.beside(&at_hand), ", no memory for partitioned");
     }
 }

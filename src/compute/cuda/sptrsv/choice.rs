@@ -20,6 +20,9 @@ use crate::symbolic::FillPattern;
 /// below that.
 const WORTH_TRYING: f64 = 2.0;
 
+/// Applications that a plan is to pay for itself in: about as many as GMRES takes for the systems of the papers.
+pub(in crate::compute::cuda) const APPLICATIONS: f64 = 200.0;
+
 /// An algorithm and the seconds that its model says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::compute::cuda) struct Candidate {
