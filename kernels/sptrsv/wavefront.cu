@@ -68,7 +68,7 @@ wavefront_backward(Box box, const double* y, double* z) {
 }
 
 // Factors into records: blocks of the pattern of L or U', and inverse diagonal blocks. Four warps per
-// warp of a tile.
+// warp of a tile and part of its steps.
 struct Filed {
     const u32* row_ptr;
     const u32* col_ind;
@@ -86,7 +86,7 @@ __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict_
     const int tz = warp / WARPS_Y * PATCH_Z + column / PATCH_Y;
     const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
     if (lane >= ACTIVE) return;
-    for (int n = threadIdx.x / 32; n < mine.y; n += 4) {
+    for (int n = 4 * blockIdx.y + threadIdx.x / 32; n < mine.y; n += 4 * gridDim.y) {
         const int x = tile.z + mine.x + n - skew(ty, tz);
         const bool inside = here >= 0 && (u32)x < (u32)box.nx;
         const u32 i = inside ? natural<BACKWARD>(box, here + x) : 0;
@@ -120,7 +120,7 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
         ty = warp % WARPS_Y * PATCH_Y + c % PATCH_Y;
         tz = warp / WARPS_Y * PATCH_Z + c / PATCH_Y;
     };
-    for (int first = 0; first < mine.y; first += 32) {
+    for (int first = 32 * blockIdx.y; first < mine.y; first += 32 * gridDim.y) {
 #pragma unroll 1
         for (int unit = 0; unit < R::UNITS; ++unit) {
             const int o = unit - FIRST<BACKWARD>;

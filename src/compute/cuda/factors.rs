@@ -164,6 +164,8 @@ impl BlockIlu {
                 })?;
                 self.diagonal = Some(Rc::clone(&values.diagonal));
                 if let Some(trial) = trial.take() {
+                    // the end of the numeric phase is not the trial's
+                    k.synchronise();
                     let compiled = d.compile_seconds();
                     let (tried, seconds) = timed(|| {
                         let at_hand = (self.trisolve, &mut *solve);

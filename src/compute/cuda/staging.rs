@@ -46,6 +46,20 @@ impl Staging {
         from: &[u8],
         to: Address,
     ) -> Result<(), DriverError> {
+        within(stream, from.len(), || self.sent(stream, from, to))
+    }
+
+    /// Copies `from` to `to`; returns when all is there.
+    pub(super) fn download(
+        &mut self,
+        stream: &CudaStream,
+        from: Address,
+        to: &mut [u8],
+    ) -> Result<(), DriverError> {
+        within(stream, to.len(), || self.fetched(stream, from, to))
+    }
+
+    fn sent(&mut self, stream: &CudaStream, from: &[u8], to: Address) -> Result<(), DriverError> {
         for (i, bytes) in from.chunks(PIECE).enumerate() {
             let piece = &mut self.pieces[i % PIECES];
             piece.done.synchronize()?;
@@ -59,8 +73,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies `from` to `to`; returns when all is there.
-    pub(super) fn download(
+    fn fetched(
         &mut self,
         stream: &CudaStream,
         from: Address,
@@ -90,6 +103,22 @@ impl Staging {
         }
         Ok(())
     }
+}
+
+/// Runs `transfer` of so many bytes on a thread of the pool, where it asks the others for help in a fraction of the time
+/// that a thread outside waits for them.
+fn within(
+    stream: &CudaStream,
+    bytes: usize,
+    transfer: impl FnOnce() -> Result<(), DriverError> + Send,
+) -> Result<(), DriverError> {
+    if bytes <= PART {
+        return transfer();
+    }
+    rayon::scope(|_| {
+        stream.context().bind_to_thread()?;
+        transfer()
+    })
 }
 
 /// Copies on all threads.

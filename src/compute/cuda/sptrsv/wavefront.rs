@@ -54,6 +54,9 @@ pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> 
     Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
 }
 
+/// Thread blocks that store the records of a warp: one has too few loads under way.
+const STORE_PARTS: u32 = 8;
+
 /// What a kernel says of itself: mirrors `wavefront_layout`.
 struct Layout {
     threads: u32,
@@ -165,8 +168,10 @@ impl triangles::Triangle for Triangle {
         diagonal: &Numbers,
     ) -> Result<()> {
         let arg = self.argument();
+        let mut config = grid(self.tiles.plan.warps.len(), 128);
+        config.grid_dim.1 = STORE_PARTS;
         launch!(
-            d, &self.store, grid(self.tiles.plan.warps.len(), 128);
+            d, &self.store, config;
             arg, pattern.row_ptr, pattern.col_ind, *blocks, diagonal.address(), self.val.address()
         )
         .map_err(|e| failed("wavefront_store", e))
