@@ -108,11 +108,15 @@ __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict_
     }
 }
 
+#if BS == 1
+__constant__ const Ranked ranked = by_rank();
+
 // The same for entries (blocks of one), of which lanes read those of consecutive cells and write those of
-// neighbouring columns.
+// neighbouring columns. Offsets are taken in the order of the entries of a row, which is read once.
 template <bool BACKWARD>
 __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict__ val) {
     using R = Records<BACKWARD>;
+    constexpr int OWN = (ACTIVE + 3) / 4;
     __shared__ Stored turned[32][33];
     const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32, part = threadIdx.x / 32;
     const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
@@ -121,47 +125,66 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
         tz = warp / WARPS_Y * PATCH_Z + c / PATCH_Y;
     };
     for (int first = 32 * blockIdx.y; first < mine.y; first += 32 * gridDim.y) {
-#pragma unroll 1
-        for (int unit = 0; unit < R::UNITS; ++unit) {
-            const int o = unit - FIRST<BACKWARD>;
-            __syncthreads();
-#pragma unroll 1
-            for (int c = part; c < ACTIVE; c += 4) {
-                int ty, tz;
-                column(c, ty, tz);
-                const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
-                const int x = tile.z + mine.x + first + lane - skew(ty, tz);
-                Stored v = 0;
-                if (here >= 0 && (u32)x < (u32)box.nx) {
-                    const u32 i = natural<BACKWARD>(box, here + x);
-                    if (o < 0) {
-                        v = f.diagonal[i];
-                    } else {
-                        const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
-                        if (there >= 0 && (u32)from < (u32)box.nx) {
-                            const u32 begin = f.row_ptr[i], end = f.row_ptr[i + 1];
-                            // a row that has them all needs no search
-                            const u32 e = end - begin == N
-                                              ? begin + (BACKWARD ? N - 1 - rank(o) : rank(o))
-                                              : find(f.col_ind, begin, end, natural<BACKWARD>(box, there + from));
-                            if (e != NONE) v = (Stored)f.blocks[e];
-                        }
-                    }
-                }
-                turned[lane][c] = v;
-            }
+        auto write = [&](int unit) {
             __syncthreads();
             for (int n = part; n < min(32, mine.y - first); n += 4)
                 if (lane < ACTIVE)
                     val[((size_t)(u32)mine.z + first + n) * R::RECORD + unit * UNIT + lane] = turned[n][lane];
+            __syncthreads();
+        };
+        // the cells of the thread, and what is left of their rows
+        int x[OWN];
+        u32 at[OWN], end[OWN];
+#pragma unroll
+        for (int q = 0; q < OWN; ++q) {
+            const int c = part + 4 * q;
+            int ty, tz;
+            column(c, ty, tz);
+            const int here = line(box, tile.x * TY + ty, tile.y * TZ + tz);
+            x[q] = tile.z + mine.x + first + lane - skew(ty, tz);
+            at[q] = end[q] = 0;
+            Stored d = 0;
+            if (c < ACTIVE && here >= 0 && (u32)x[q] < (u32)box.nx) {
+                const u32 i = natural<BACKWARD>(box, here + x[q]);
+                at[q] = f.row_ptr[i], end[q] = f.row_ptr[i + 1];
+                if (BACKWARD) d = f.diagonal[i];
+            }
+            if (BACKWARD && c < ACTIVE) turned[lane][c] = d;
+        }
+        if (BACKWARD) write(0);
+#pragma unroll 1
+        for (int r = 0; r < N; ++r) {
+            const int o = ranked.offset[BACKWARD ? N - 1 - r : r];
+            const int dx = offset(o, 0), dy = offset(o, 1), dz = offset(o, 2);
+#pragma unroll
+            for (int q = 0; q < OWN; ++q) {
+                const int c = part + 4 * q, from = x[q] + dx;
+                Stored v = 0;
+                if (at[q] < end[q] && (u32)from < (u32)box.nx) {
+                    int ty, tz;
+                    column(c, ty, tz);
+                    const int there = line(box, tile.x * TY + ty + dy, tile.y * TZ + tz + dz);
+                    if (there >= 0) {
+                        const u32 j = natural<BACKWARD>(box, there + from);
+                        while (at[q] < end[q] && f.col_ind[at[q]] < j) ++at[q];
+                        if (at[q] < end[q] && f.col_ind[at[q]] == j) v = (Stored)f.blocks[at[q]++];
+                    }
+                }
+                if (c < ACTIVE) turned[lane][c] = v;
+            }
+            write(o + FIRST<BACKWARD>);
         }
     }
 }
+#endif
 
 template <bool BACKWARD>
 __device__ void store_records(const Box& box, const Filed& f, Stored* val) {
-    if constexpr (BS == 1) store_entries<BACKWARD>(box, f, val);
-    else store_blocks<BACKWARD>(box, f, val);
+#if BS == 1
+    store_entries<BACKWARD>(box, f, val);
+#else
+    store_blocks<BACKWARD>(box, f, val);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(128)

@@ -94,6 +94,16 @@ __device__ constexpr int rank(int o) {
     return before;
 }
 
+// The offsets in that order.
+struct Ranked {
+    int offset[N];
+};
+__device__ constexpr Ranked by_rank() {
+    Ranked all = {};
+    for (int o = 0; o < N; ++o) all.offset[rank(o)] = o;
+    return all;
+}
+
 // What a march knows of its box.
 struct Tiles {
     int nx, ny, nz;
