@@ -43,8 +43,8 @@ impl Copies {
 
     /// The rows of `a`, where a matrix with its pattern has been copied.
     pub(super) fn pattern(&self, a: &Csr) -> Option<Arc<DevicePattern>> {
-        let like = self.0.iter().filter(|copied| copied.of.pattern.is(a.pattern()));
-        like.filter_map(|copied| copied.pattern.upgrade()).next()
+        let mut like = self.0.iter().filter(|copied| copied.of.pattern.is(a.pattern()));
+        like.find_map(|copied| copied.pattern.upgrade())
     }
 
     /// Values that are about to be overwritten are no copy any more.

@@ -123,7 +123,7 @@ fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<
     let entries = host.entries();
     counted(block_size, [rows, columns, entries])?;
     if host.row_ptr[0] != 0 || host.row_ptr[rows] as usize != entries {
-        return wrong(format!(
+        return wrong(&format!(
             "rows span {}..{} of {entries} entries",
             host.row_ptr[0], host.row_ptr[rows]
         ));
@@ -131,14 +131,14 @@ fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<
     let of_row = |i: usize| {
         if host.row_ptr[i] > host.row_ptr[i + 1] || host.row_ptr[i + 1] as usize > entries {
             let (from, to) = (host.row_ptr[i], host.row_ptr[i + 1]);
-            return wrong(format!("row {i} spans {from}..{to} of {entries} entries"));
+            return wrong(&format!("row {i} spans {from}..{to} of {entries} entries"));
         }
         let row = host.row(i);
         if !row.is_sorted_by(|a, b| a < b) {
-            return wrong(format!("columns of row {i} do not increase"));
+            return wrong(&format!("columns of row {i} do not increase"));
         }
         if row.last().is_some_and(|&j| j as usize >= columns) {
-            return wrong(format!("row {i} has a column outside 0..{columns}"));
+            return wrong(&format!("row {i} has a column outside 0..{columns}"));
         }
         Ok(())
     };
@@ -147,18 +147,18 @@ fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<
     rows.map(of_row).find_first(Result::is_err).unwrap_or(Ok(()))
 }
 
-fn wrong(what: String) -> Result<()> {
+fn wrong(what: &str) -> Result<()> {
     Err(Error::run(format!("pattern for cuSPARSE: {what}")))
 }
 
 /// That there is something, and that its counts fit.
 fn counted(block_size: usize, [rows, columns, entries]: [usize; 3]) -> Result<()> {
     if block_size == 0 || rows == 0 || columns == 0 {
-        return wrong(format!("{rows} rows of blocks of {block_size}"));
+        return wrong(&format!("{rows} rows of blocks of {block_size}"));
     }
     let most = i32::MAX as usize;
     if entries > most || rows.max(columns).saturating_mul(block_size) > most {
-        return wrong(format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
+        return wrong(&format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
     }
     Ok(())
 }
