@@ -6,30 +6,17 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::storage::Triangles;
-use super::symbolic::schedule;
+use super::symbolic::{Boxed, schedule};
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
-use crate::matrix::WeakPattern;
-use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
+use crate::symbolic::{FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
 const OLDEST_ARCH: (i32, i32) = (9, 0);
 
 /// The stencils of both triangles, `None` for an empty one; or why there are none.
 pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static str>;
-
-/// The factors of a matrix that is a stencil on a box.
-#[derive(Clone)]
-pub(super) struct Boxed {
-    pub(super) told: Arc<BoxFill>,
-    /// For each row the cell of the small box whose row is alike.
-    pub(super) cells: Arc<Vec<u16>>,
-    /// Whether all blocks of the matrix are full.
-    pub(super) whole: bool,
-    /// Its pattern.
-    pub(super) of: WeakPattern,
-}
 
 /// Rows of a pattern as plans look at them: of a box those of a smaller one that are alike, so that nobody has to make
 /// its own on the host.

@@ -11,8 +11,8 @@ use crate::compute::cuda::launch::{SparseArg, address};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{SPARSE, Source, Variant};
 use crate::compute::cuda::storage::DevicePattern;
-use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
+use crate::matrix::{Csr, CsrPattern};
 
 /// Threads of a block; mirrors `setup/sparse.cu`.
 pub(in crate::compute::cuda) const THREADS: u32 = 256;
@@ -219,6 +219,34 @@ impl Compressed {
     /// The same rows with room for numbers.
     pub(in crate::compute::cuda) fn with_numbers(&self, d: &Device) -> Result<Self> {
         Ok(Self { val: Rc::new(d.alloc(self.entries)?), ..self.clone() })
+    }
+}
+
+/// A matrix that is to be factorised, where it is.
+#[derive(Clone, Copy)]
+pub(in crate::compute::cuda) enum Factored<'a> {
+    /// On the host, and where products have it on the device, there, too.
+    Host(&'a Csr, Option<&'a Compressed>),
+    /// On the device alone.
+    Device(&'a Compressed),
+}
+
+impl Factored<'_> {
+    /// The matrix on the device: that of others, or `own`, which is kept for others with its pattern.
+    pub(in crate::compute::cuda) fn there(
+        self,
+        d: &Device,
+        own: &mut Option<(CsrPattern, Compressed)>,
+    ) -> Result<Compressed> {
+        let a = match self {
+            Self::Host(_, Some(there)) | Self::Device(there) => return Ok(there.clone()),
+            Self::Host(a, None) => a,
+        };
+        match own {
+            Some((pattern, there)) if a.pattern().is(pattern) => there.overwrite(d, a.values())?,
+            _ => *own = Some((a.pattern().clone(), Compressed::copied(d, a)?)),
+        }
+        Ok(own.as_ref().expect("just made").1.clone())
     }
 }
 

@@ -8,6 +8,7 @@ use cudarc::driver::CudaSlice;
 
 use super::Cuda;
 use super::analysis::Analysis;
+use super::compressed::Factored;
 use super::device::Device;
 use super::ilu::{Factorisation, VendorIlu};
 use super::launch::Address;
@@ -15,7 +16,6 @@ use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::sptrsv::choice::{self, Candidate};
 use super::sptrsv::{self, Parts, Solve, System, triangles};
-use super::storage::Factored;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice};
 
-use super::compressed::Compressed;
+use super::compressed::{Compressed, Factored};
 use super::cusparse::{SpmvSell, StoredMatrix};
 use super::execution::{REPLAYED, Recording};
 use super::factors::BlockIlu;
@@ -16,7 +16,6 @@ use super::formats::Formatted;
 use super::launch::address;
 use super::sparse::Sparse;
 use super::spmv::Stored;
-use super::storage::Factored;
 use super::symbolic::{Place, block_rows};
 use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, LevelRule};

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
-use super::compressed::Compressed;
 use super::device::Device;
 use super::launch::{PatternArg, TriangleArg, address};
 use crate::base::error::Result;
 use crate::matrix::pattern::Pattern;
-use crate::matrix::{Csr, CsrPattern};
 use crate::symbolic::FillPattern;
 
 /// A pattern on the device.
@@ -77,33 +75,5 @@ impl Structure {
     /// L and U.
     pub(super) fn triangles(&self) -> [&DevicePattern; 2] {
         [&self.lower, &self.upper]
-    }
-}
-
-/// A matrix that is to be factorised, where it is.
-#[derive(Clone, Copy)]
-pub(super) enum Factored<'a> {
-    /// On the host, and where products have it on the device, there, too.
-    Host(&'a Csr, Option<&'a Compressed>),
-    /// On the device alone.
-    Device(&'a Compressed),
-}
-
-impl Factored<'_> {
-    /// The matrix on the device: that of others, or `own`, which is kept for others with its pattern.
-    pub(super) fn there(
-        self,
-        d: &Device,
-        own: &mut Option<(CsrPattern, Compressed)>,
-    ) -> Result<Compressed> {
-        let a = match self {
-            Self::Host(_, Some(there)) | Self::Device(there) => return Ok(there.clone()),
-            Self::Host(a, None) => a,
-        };
-        match own {
-            Some((pattern, there)) if a.pattern().is(pattern) => there.overwrite(d, a.values())?,
-            _ => *own = Some((a.pattern().clone(), Compressed::copied(d, a)?)),
-        }
-        Ok(own.as_ref().expect("just made").1.clone())
     }
 }

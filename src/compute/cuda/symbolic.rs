@@ -11,7 +11,6 @@ use std::sync::{Arc, Weak};
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::Cuda;
-use super::analysis::Boxed;
 use super::compressed::{
     Compressed, THREADS, by_threads, counts, fault, lanes, of_lanes, run, starts,
 };
@@ -23,8 +22,8 @@ use super::storage::{DevicePattern, Triangles};
 use crate::base::error::{Error, Result};
 use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
-use crate::matrix::Csr;
 use crate::matrix::pattern::{Lazy, Pattern, TooLarge};
+use crate::matrix::{Csr, WeakPattern};
 use crate::symbolic::{BoxFill, FillPattern, Schedule};
 
 shared! {
@@ -308,6 +307,18 @@ fn by_digit(
 
 fn unknown() -> Error {
     Error::run("the device has not made this pattern")
+}
+
+/// The factors of a matrix that is a stencil on a box.
+#[derive(Clone)]
+pub(super) struct Boxed {
+    pub(super) told: Arc<BoxFill>,
+    /// For each row the cell of the small box whose row is alike.
+    pub(super) cells: Arc<Vec<u16>>,
+    /// Whether all blocks of the matrix are full.
+    pub(super) whole: bool,
+    /// Its pattern.
+    pub(super) of: WeakPattern,
 }
 
 /// A pattern that the device has made, until factors are prepared on it.

@@ -19,11 +19,13 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
-use super::analysis::{self, Analysis, Boxed, Stencils};
+use super::analysis::{self, Analysis, Stencils};
+use super::compressed::Factored;
 use super::device::Device;
 use super::memory::failed;
 use super::sources::{Source, Variant};
-use super::storage::{Factored, Factors, Structure};
+use super::storage::{Factors, Structure};
+use super::symbolic::Boxed;
 use crate::base::error::Result;
 use crate::compute::{SingularBlock, cuda};
 use crate::matrix::Csr;

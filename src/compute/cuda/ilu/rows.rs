@@ -9,12 +9,12 @@ use super::updates::Updates;
 use super::{Algorithm, By, Description, Factorise};
 use crate::base::error::Result;
 use crate::compute::cuda::analysis;
-use crate::compute::cuda::compressed::Compressed;
+use crate::compute::cuda::compressed::{Compressed, Factored};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
-use crate::compute::cuda::storage::{Factored, Factors, Structure};
+use crate::compute::cuda::storage::{Factors, Structure};
 use crate::matrix::CsrPattern;
 use crate::symbolic::Schedule;
 

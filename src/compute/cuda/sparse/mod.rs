@@ -12,9 +12,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::analysis::Analysis;
-use super::compressed::Compressed;
+use super::compressed::{Compressed, Factored};
 use super::ilu::Factorisation;
-use super::storage::Factored;
 use super::{Cuda, Matrix};
 use crate::base::choices::Format;
 use crate::base::error::{Kind, Result};

@@ -10,13 +10,13 @@ use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use super::{By, Factorise, Subject, System};
 use crate::base::error::Result;
-use crate::compute::cuda::analysis::Boxed;
-use crate::compute::cuda::compressed::Compressed;
+use crate::compute::cuda::compressed::{Compressed, Factored};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, MarchedArg, StencilBlocksArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{Source, Variant};
-use crate::compute::cuda::storage::{DevicePattern, Factored, Factors, Structure};
+use crate::compute::cuda::storage::{DevicePattern, Factors, Structure};
+use crate::compute::cuda::symbolic::Boxed;
 use crate::compute::cuda::tiles::{Plan, Tile, Tiles};
 use crate::matrix::{Csr, CsrPattern, WeakPattern};
 use crate::symbolic::{Lines, Stencil};
