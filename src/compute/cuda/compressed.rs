@@ -113,11 +113,7 @@ impl Compressed {
 
     /// Takes over values in the same places; those who share the old ones keep them.
     pub(in crate::compute::cuda) fn overwrite(&mut self, d: &Device, values: &[f64]) -> Result<()> {
-        match Rc::get_mut(&mut self.val) {
-            Some(own) => d.overwrite(values, own)?,
-            None => self.val = Rc::new(d.copied(values)?),
-        }
-        Ok(())
+        overwrite(d, values, &mut self.val)
     }
 
     /// The matrix on the host.
@@ -220,6 +216,19 @@ impl Compressed {
     pub(in crate::compute::cuda) fn with_numbers(&self, d: &Device) -> Result<Self> {
         Ok(Self { val: Rc::new(d.alloc(self.entries)?), ..self.clone() })
     }
+}
+
+/// Takes over values; those who share the old ones keep them.
+pub(in crate::compute::cuda) fn overwrite(
+    d: &Device,
+    values: &[f64],
+    to: &mut Rc<CudaSlice<f64>>,
+) -> Result<()> {
+    match Rc::get_mut(to) {
+        Some(own) => d.overwrite(values, own)?,
+        None => *to = Rc::new(d.copied(values)?),
+    }
+    Ok(())
 }
 
 /// A matrix that is to be factorised, where it is.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
 use super::Cuda;
-use super::compressed::Compressed;
+use super::compressed::{Compressed, overwrite};
 use super::device::{Device, grid};
 use super::launch::{Address, BlocksArg, address, launch};
 use super::sources::SPMV;
@@ -119,11 +119,7 @@ impl Stored {
         }
         let blocks = (self.block_size > 1).then(|| Bsr::from_csr(a));
         let values = blocks.as_ref().map_or(a.values(), Bsr::values);
-        match Rc::get_mut(&mut self.val) {
-            Some(own) => d.overwrite(values, own)?,
-            None => self.val = Rc::new(d.copied(values)?),
-        }
-        Ok(())
+        overwrite(d, values, &mut self.val)
     }
 
     /// Unknowns.

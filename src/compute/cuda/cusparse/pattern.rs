@@ -39,15 +39,12 @@ impl DevicePattern {
     /// # Errors
     /// When a count does not fit a 32-bit signed integer, or is zero.
     pub(in crate::compute::cuda) fn there(
-        handle: &Handle,
         block_size: usize,
         there: &Arc<Rows>,
         [columns, entries]: [usize; 2],
     ) -> Result<Rc<Self>> {
         let rows = there.row_ptr.len() - 1;
         counted(block_size, [rows, columns, entries])?;
-        // who made it did so on this stream
-        debug_assert!(Arc::ptr_eq(handle.stream(), handle.device().stream()));
         Ok(Rc::new(Self { block_size, rows, columns, entries, there: Arc::clone(there) }))
     }
 

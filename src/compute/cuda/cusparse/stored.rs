@@ -31,11 +31,11 @@ impl StoredMatrix {
             let val = d.zeros(rows.entries * b * b)?;
             fill_blocks(d, scalar.argument(), (b, &rows.pattern), &val)?;
             let size = [columns.div_ceil(b), rows.entries];
-            let pattern = DevicePattern::there(handle, b, &rows.pattern, size)?;
+            let pattern = DevicePattern::there(b, &rows.pattern, size)?;
             Spmv::new(handle, &pattern, val)?
         } else {
             let size = [columns, scalar.entries];
-            let pattern = DevicePattern::there(handle, 1, &scalar.pattern, size)?;
+            let pattern = DevicePattern::there(1, &scalar.pattern, size)?;
             Spmv::new(handle, &pattern, Rc::clone(&scalar.val))?
         };
         Ok(Self { product, scalar })

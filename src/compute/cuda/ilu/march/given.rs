@@ -30,12 +30,7 @@ impl Given {
     /// Those of a matrix that has all entries of the stencil `a` which lead into the box; `None` when the factors
     /// lack one of them.
     pub(in crate::compute::cuda::ilu) fn whole(stencil: &Stencil, a: &Stencil) -> Option<Self> {
-        let [nx, ny, _] = stencil.extents.map(|n| n as i64);
-        let distance = |o: &[i32; 3]| {
-            let [dx, dy, dz] = o.map(i64::from);
-            dx + nx * (dy + ny * dz)
-        };
-        let distances: Vec<i64> = a.offsets.iter().map(distance).collect();
+        let distances: Vec<i64> = a.offsets.iter().map(|o| distance(a, o)).collect();
         let given = Self::at(stencil, &entries(stencil), &distances);
         (a.extents == stencil.extents && given.count() == a.offsets.len()).then_some(given)
     }
@@ -48,11 +43,7 @@ impl Given {
 
     /// Those of the `entries` at the `distances` from the diagonal in natural order.
     fn at(stencil: &Stencil, entries: &[[i32; 3]], distances: &[i64]) -> Self {
-        let [nx, ny, _] = stencil.extents.map(|n| n as i64);
-        let there = |&entry: &usize| {
-            let [dx, dy, dz] = entries[entry].map(i64::from);
-            distances.contains(&(dx + nx * (dy + ny * dz)))
-        };
+        let there = |&entry: &usize| distances.contains(&distance(stencil, &entries[entry]));
         let mut given: Vec<usize> = (0..entries.len()).filter(there).collect();
         given.sort_by_key(|&entry| {
             let [dx, dy, dz] = entries[entry];
@@ -78,6 +69,12 @@ impl Given {
         variant.lists.push(("GIVEN", list.join(",")));
         variant
     }
+}
+
+/// Cells between those of a box that are an offset apart, in natural order.
+fn distance(within: &Stencil, offset: &[i32; 3]) -> i64 {
+    let ([nx, ny, _], [dx, dy, dz]) = (within.extents.map(|n| n as i64), offset.map(i64::from));
+    dx + nx * (dy + ny * dz)
 }
 
 /// Offsets of the entries of a row of the factors, by number.
