@@ -264,17 +264,19 @@ box_columns(u32 rows, const unsigned short* __restrict__ cell, const u32* __rest
     for (u32 e = 0; e < length; ++e) columns[to + e] = i + apart[first + e];
 }
 
-// Level of each row in a solve, one above the highest that it needs; a level that is not there yet is NONE. Thread
-// blocks take rows in the order of the solve, so that none waits for one that has not begun. `taken` is 0.
+// Level of each row in a solve, one above the highest that it needs, or `crossing` above one of another part, where
+// there are parts; a level that is not there yet is NONE. Thread blocks take rows in the order of the solve, so that
+// none waits for one that has not begun. `taken` is 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
-find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward, u32* level,
-            u32* taken, u32* levels) {
+find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
+            const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
     __shared__ u32 block, most;
     if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
     __syncthreads();
     const u32 number = block * THREADS + threadIdx.x;
     if (number < rows) {
         const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
+        const u32 own_part = part ? part[i] : 0;
         u32 own = 0;
         for (u32 first = row_ptr[i]; first < end; first += EACH) {
             bool there;
@@ -283,9 +285,9 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
 #pragma unroll
                 for (u32 e = first; e < first + EACH; ++e) {
                     if (e >= end) break;
-                    const u32 needed = load_relaxed(&level[col_ind[e]]);
-                    there &= needed != NONE;
-                    own = max(own, needed + 1);
+                    const u32 column = col_ind[e], needed = load_relaxed(&level[column]);
+                    if (needed == NONE) there = false;
+                    else own = max(own, needed + (part && part[column] != own_part ? crossing : 1));
                 }
             } while (!there);
         }

@@ -17,7 +17,7 @@ partitioned_values(u32 slices, Parts t, const u32* __restrict__ row_ptr,
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const Slice slice = t.slices[s];
-    const u32 groups = slice.groups(), sharing = slice.sharing(), split = 1 << sharing;
+    const u32 groups = groups_of(slice), sharing = sharing_of(slice), split = 1 << sharing;
     Stored* const to = val + (size_t)slice.start * BB;
     for (u32 w = lane; w < slice.length * groups * BB; w += WARP) {
         const u32 r = w % BS, h = w / BS % groups, c = w / (BS * groups) % BS;

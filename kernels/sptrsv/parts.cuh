@@ -9,6 +9,7 @@
 //
 // Who includes this has defined THREADS and WARPS.
 #pragma once
+#include "sptrsv/partition.cuh"
 #include "stored.cuh"
 
 // Lanes that share one row of a block row.
@@ -34,19 +35,10 @@ __device__ constexpr u32 logarithm(u32 n) { return n > 1 ? 1 + logarithm(n / 2) 
 constexpr u32 LOG_SPLIT = logarithm(SPLIT);
 static_assert(1 << LOG_SPLIT == SPLIT, "lanes add up in pairs");
 
-// Consecutive slices hold consecutive rows of `order`.
-struct Slice {
-    // Its first row in `order`, and its first block in the columns and values.
-    u32 first, start;
-    // Rows, with UNEVEN also the logarithm of the lanes that share one in the upper byte; blocks per lane.
-    unsigned short shape, length;
-    // Slot of its first row in shared memory; the others follow.
-    u32 slot;
-
-    __device__ u32 rows() const { return UNEVEN ? shape & 0xff : shape; }
-    __device__ u32 sharing() const { return UNEVEN ? shape >> 8 : LOG_SPLIT; }
-    __device__ u32 groups() const { return rows() << sharing(); }
-};
+// Rows of a slice, the logarithm of the lanes that share one, and lane groups.
+__device__ inline u32 rows_of(const Slice& slice) { return UNEVEN ? slice.shape & 0xff : slice.shape; }
+__device__ inline u32 sharing_of(const Slice& slice) { return UNEVEN ? slice.shape >> 8 : LOG_SPLIT; }
+__device__ inline u32 groups_of(const Slice& slice) { return rows_of(slice) << sharing_of(slice); }
 
 struct Parts {
     const Slice* slices;
@@ -68,12 +60,6 @@ struct Parts {
     // Slots, of which slot 0 holds zeros.
     u32 slots;
 };
-
-constexpr u32 LOCAL = 0x80000000u;
-
-// Regions through which the segments of a part pass in turn. A row finds in shared memory what its
-// segment and the two before it computed, while the fourth region is cleared for the next segment.
-constexpr u32 REGIONS = 4;
 
 // Where a solve reads and writes.
 struct Vectors {
@@ -152,7 +138,7 @@ struct Warp {
 
     // Asks the L2 cache for the values and columns of a slice.
     __device__ void prefetch(const Slice& slice) const {
-        const u32 blocks = slice.groups() * slice.length;
+        const u32 blocks = groups_of(slice) * slice.length;
         const char* const values = reinterpret_cast<const char*>(t.val + (size_t)slice.start * BB);
         for (u32 at = lane * LINE; at < blocks * BB * (u32)sizeof(Stored); at += WARP * LINE) prefetch(values + at);
         const char* const columns = reinterpret_cast<const char*>(t.col_ind + slice.start);
@@ -165,7 +151,7 @@ struct Warp {
 
     // Block of the lane that is `u` blocks after the first of the slice, which may be negative.
     __device__ u32 column(const Slice& slice, int u) const {
-        const u32 groups = slice.groups();
+        const u32 groups = groups_of(slice);
         return h < groups && u >= 0 ? __ldg(t.col_ind + slice.start + u * groups + h) : LOCAL;
     }
 
@@ -177,7 +163,7 @@ struct Warp {
 
     __device__ Names names(const Slice& slice) const {
         Names names;
-        names.row = h < slice.groups() ? __ldg(t.order + slice.first + (h >> slice.sharing())) : NONE;
+        names.row = h < groups_of(slice) ? __ldg(t.order + slice.first + (h >> sharing_of(slice))) : NONE;
         const int u0 = first_window(slice);
 #pragma unroll
         for (u32 u = 0; u < AHEAD; ++u)
@@ -191,7 +177,7 @@ struct Warp {
         next.near = known + ((local ? column & ~LOCAL : 0) * BS + r) * 8;
         next.far = local ? NONE : column * BS + r;
         next.x = local ? 0.0 : load_relaxed(x + next.far);
-        const u32 groups = slice.groups();
+        const u32 groups = groups_of(slice);
         const bool there = h < groups && u >= 0 && u < slice.length;
         const Stored* const a = t.val + (size_t)slice.start * BB + h * BS + r;
 #pragma unroll
@@ -290,7 +276,7 @@ struct Warp {
             }
             const Slice now = next;
             const u32 row = names.row;
-            const u32 sharing = now.sharing();
+            const u32 sharing = sharing_of(now);
             const bool first = row != NONE && h % (1u << sharing) == 0;
             const int length = now.length;
             int u0 = first_window(now);

@@ -76,6 +76,8 @@ struct Filed {
     const Stored* diagonal;
 };
 
+__constant__ const Ranked ranked = by_rank();
+
 template <bool BACKWARD>
 __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict__ val) {
     using R = Records<BACKWARD>;
@@ -97,20 +99,20 @@ __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict_
             to += UNIT;
         }
 #pragma unroll 1
-        for (int o = 0; o < N; ++o, to += UNIT) {
-            const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
+        for (int r = 0; r < N; ++r) {
+            const int(&along)[3] = ranked.along[r];
+            const int there = line(box, yy + along[1], z + along[2]), from = x + along[0];
             u32 e = NONE;
             if (inside && there >= 0 && (u32)from < (u32)box.nx)
                 e = find(f.col_ind, f.row_ptr[i], f.row_ptr[i + 1], natural<BACKWARD>(box, there + from));
+            Stored* const of_offset = to + (size_t)ranked.offset[r] * UNIT;
             for (int c = 0; c < BS; ++c)
-                to[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : f.blocks[(size_t)e * BB + c * BS + lane % BS]);
+                of_offset[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : f.blocks[(size_t)e * BB + c * BS + lane % BS]);
         }
     }
 }
 
 #if BS == 1
-__constant__ const Ranked ranked = by_rank();
-
 // The same for entries (blocks of one), of which lanes read those of consecutive cells and write those of
 // neighbouring columns. Offsets are taken in the order of the entries of a row, which is read once.
 template <bool BACKWARD>
@@ -154,16 +156,16 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
         if (BACKWARD) write(0);
 #pragma unroll 1
         for (int r = 0; r < N; ++r) {
-            const int o = ranked.offset[BACKWARD ? N - 1 - r : r];
-            const int dx = offset(o, 0), dy = offset(o, 1), dz = offset(o, 2);
+            const int number = BACKWARD ? N - 1 - r : r;
+            const int(&along)[3] = ranked.along[number];
 #pragma unroll
             for (int q = 0; q < OWN; ++q) {
-                const int c = part + 4 * q, from = x[q] + dx;
+                const int c = part + 4 * q, from = x[q] + along[0];
                 Stored v = 0;
                 if (at[q] < end[q] && (u32)from < (u32)box.nx) {
                     int ty, tz;
                     column(c, ty, tz);
-                    const int there = line(box, tile.x * TY + ty + dy, tile.y * TZ + tz + dz);
+                    const int there = line(box, tile.x * TY + ty + along[1], tile.y * TZ + tz + along[2]);
                     if (there >= 0) {
                         const u32 j = natural<BACKWARD>(box, there + from);
                         while (at[q] < end[q] && f.col_ind[at[q]] < j) ++at[q];
@@ -172,7 +174,7 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
                 }
                 if (c < ACTIVE) turned[lane][c] = v;
             }
-            write(o + FIRST<BACKWARD>);
+            write(ranked.offset[number] + FIRST<BACKWARD>);
         }
     }
 }

@@ -139,6 +139,49 @@ impl BoxFill {
         self.extents.iter().product()
     }
 
+    /// Cells along each axis.
+    pub(crate) fn extents(&self) -> [usize; 3] {
+        self.extents
+    }
+
+    /// The line of the small box that is like line y, z.
+    pub(crate) fn line_like(&self, y: usize, z: usize) -> usize {
+        self.like[2][z] * self.small_extents[1] + self.like[1][y]
+    }
+
+    /// Entries of L that lines have in others, for each line of the small box: steps to the other along y and z,
+    /// and how many. `None` where a row does not need the one before it in its line, or reaches across the box.
+    pub(crate) fn couplings(&self) -> Option<Vec<Vec<([i32; 2], u32)>>> {
+        let [nx, ny, nz] = self.small_extents;
+        let mut times = vec![0; nx];
+        self.like[0].iter().for_each(|&x| times[x] += 1);
+        let of_line = |line: usize| {
+            let mut found: Vec<([i32; 2], u32)> = Vec::new();
+            for (x, &times) in times.iter().enumerate() {
+                let (row, [_, y, z]) = (line * nx + x, [0, line % ny, line / ny].map(|c| c as i32));
+                let mut follows = x == 0;
+                for &j in self.small.lower.row(row) {
+                    let to = cell(self.small_extents, j);
+                    let (before, by) = ([to[1] - y, to[2] - z], x as i32 - to[0]);
+                    follows |= before == [0; 2] && by == 1;
+                    if by.unsigned_abs() as usize + 1 >= self.extents[0] {
+                        return None;
+                    }
+                    match found.iter_mut().find(|(there, _)| *there == before) {
+                        _ if before == [0; 2] => {}
+                        Some((_, entries)) => *entries += times,
+                        None => found.push((before, times)),
+                    }
+                }
+                if !follows {
+                    return None;
+                }
+            }
+            Some(found)
+        };
+        (0..ny * nz).map(of_line).collect()
+    }
+
     /// For each row the cell of the small box whose row is alike.
     pub fn cells(&self, threads: Threads) -> Vec<u16> {
         let [nx, ny, _] = self.extents;

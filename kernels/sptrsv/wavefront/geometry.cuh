@@ -94,13 +94,18 @@ __device__ constexpr int rank(int o) {
     return before;
 }
 
-// The offsets in that order.
+// The offsets in that order, and what each is along the axes: for loops that are not unrolled, in which a list of
+// constants is read from constant memory and would else be one of each thread.
 struct Ranked {
-    int offset[N];
+    int offset[N], along[N][3];
 };
 __device__ constexpr Ranked by_rank() {
     Ranked all = {};
-    for (int o = 0; o < N; ++o) all.offset[rank(o)] = o;
+    for (int o = 0; o < N; ++o) {
+        const int r = rank(o);
+        all.offset[r] = o;
+        for (int axis = 0; axis < 3; ++axis) all.along[r][axis] = offset(o, axis);
+    }
     return all;
 }
 

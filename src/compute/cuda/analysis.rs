@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::device::Device;
+use super::lattice::Lattice;
 use super::storage::Triangles;
 use super::symbolic::{Boxed, schedule};
 use super::tiles::{LARGEST_BLOCK, Tile};
@@ -61,13 +62,14 @@ pub(super) struct Analysis {
     pub(super) boxed: Option<Boxed>,
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
+    lattice: OnceCell<Option<Lattice>>,
 }
 
 impl Analysis {
     pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
         let pattern = Arc::clone(pattern);
-        let (schedules, stencils) = (OnceCell::new(), OnceCell::new());
-        Self { pattern, triangles: None, boxed: None, schedules, stencils }
+        let (schedules, stencils, lattice) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { pattern, triangles: None, boxed: None, schedules, stencils, lattice }
     }
 
     /// The same of a pattern that the device has made, which finds the schedules, too, unless a stencil tells
@@ -145,6 +147,16 @@ impl Analysis {
     /// Those levels as they are, where schedules have been found.
     pub(super) fn known_levels(&self) -> Option<[usize; 2]> {
         self.schedules.get().map(|both| both.each_ref().map(Schedule::levels))
+    }
+
+    /// The grid that L is, looked for at the first call.
+    pub(super) fn lattice(&self) -> Option<&Lattice> {
+        let find = || match (&self.boxed, self.stencils.get()) {
+            (Some(Boxed { told, .. }), _) => Lattice::of_box(told),
+            (None, Some(Ok([Some(lower), _]))) => Lattice::of_stencil(lower),
+            _ => Lattice::of(self.pattern.lower.view()),
+        };
+        self.lattice.get_or_init(|| span("lattice", find)).as_ref()
     }
 
     /// The stencils, looked for at the first call.

@@ -100,6 +100,9 @@ impl BlockIlu {
             return new(sptrsv::LIBRARY, None, By::Vendor(Box::new(ilu)), None);
         }
         let empty = pattern.blocks() == pattern.rows();
+        let f = d.span("plan of the factorisation", || {
+            Factorisation::new(d, pattern, &analysis, block_size).map(Box::new)
+        })?;
         let within_kernel = k.mode.persistent() && !empty && order.is_none();
         let resident = if within_kernel { sptrsv::resident(trisolve, block_size) } else { None };
         let (way, reason, rivals) = match (resident, trisolve) {
@@ -110,9 +113,8 @@ impl BlockIlu {
             // the diagonal is all there is
             (None, Trisolve::AUTO) if empty => (sptrsv::ANY, None, Vec::new()),
             (None, Trisolve::AUTO) => {
-                let all = d.span("models", || {
-                    choice::candidates(d, &analysis, pattern, block_size, precision)
-                });
+                let all = d
+                    .span("models", || choice::candidates(d, (&analysis, &f.structure), precision));
                 let reason = Some(predicted(&all));
                 // a measurement would choose for one rank what it does not for another
                 let rivals = if k.sharers.is_some() { &[] } else { choice::rivals(&all) };
@@ -123,9 +125,6 @@ impl BlockIlu {
         if !empty && sptrsv::looks_at_rows(way) {
             pattern.fetch();
         }
-        let f = d.span("plan of the factorisation", || {
-            Factorisation::new(d, pattern, &analysis, block_size).map(Box::new)
-        })?;
         let way_of = (trisolve != Trisolve::AUTO || !empty).then_some(way);
         let solve = d.span("plan of the solves", || {
             made(k, way_of, &f, (&analysis, order), (precision, resident.is_some()))
@@ -246,8 +245,8 @@ fn made(
 ) -> Result<Box<dyn Solve>> {
     let library = || k.library().map(Rc::clone);
     let (device, library) = (&*k.device, &library);
-    let system =
-        System { device, structure: &f.structure, analysis, order, precision, resident, library };
+    let (structure, plans) = (&f.structure, k.setup);
+    let system = System { device, structure, analysis, order, precision, resident, plans, library };
     match way {
         Some(way) => sptrsv::new(way, &system),
         None => triangles::diagonal_alone(&system),

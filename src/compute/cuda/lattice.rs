@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::matrix::pattern::PatternView;
-use crate::symbolic::Stencil;
+use crate::symbolic::{BoxFill, Stencil};
 
 /// Rows of a task.
 const PART: usize = 1 << 13;
@@ -140,6 +140,25 @@ impl Lattice {
         Self::on((0..=ny * nz).map(|line| (line * nx) as u32).collect(), couplings)
     }
 
+    /// The same of a box that a smaller one tells, in which rows do not reach from face to face.
+    pub(super) fn of_box(told: &BoxFill) -> Option<Self> {
+        let [nx, ny, nz] = told.extents();
+        if nx < SHORTEST {
+            return None;
+        }
+        let of_lines = told.couplings()?;
+        let couplings = |line: usize, found: &mut Vec<Coupling>| {
+            let of_line = &of_lines[told.line_like(line % ny, line / ny)];
+            let coupling = |&([dy, dz], entries): &([i32; 2], u32)| {
+                let line = line as i32 + dy + dz * ny as i32;
+                Coupling { line: line as usize, entries }
+            };
+            found.clear();
+            found.extend(of_line.iter().map(coupling));
+        };
+        Self::on((0..=ny * nz).map(|line| (line * nx) as u32).collect(), couplings)
+    }
+
     /// With the first rows of the lines, and one past the last row, and what puts the couplings of a line in place of
     /// those in a list.
     fn on(starts: Vec<u32>, couplings: impl Fn(usize, &mut Vec<Coupling>)) -> Option<Self> {
@@ -173,6 +192,11 @@ impl Lattice {
     /// Whether no coupling of planes was left out of account.
     pub(super) fn is_exact(&self) -> bool {
         self.exact
+    }
+
+    /// First rows of the lines, and one past the last row.
+    pub(super) fn starts(&self) -> &[u32] {
+        &self.starts
     }
 
     /// What tiles mean for a solve.
@@ -221,9 +245,9 @@ impl Lattice {
         self.length + ((1 + self.shear) * (lines - 1) + planes - 1) as f64
     }
 
-    /// The tile of each row, of which there are at most `across` times `along`: layers of planes that have like
+    /// The tile of each line, of which there are at most `across` times `along`: layers of planes that have like
     /// numbers of rows, and each cut across likewise.
-    pub(super) fn tiles(&self, [across, along]: [usize; 2]) -> impl Iterator<Item = u32> {
+    pub(super) fn tiles(&self, [across, along]: [usize; 2]) -> Vec<u32> {
         let lengths: Vec<usize> = self.starts.windows(2).map(|w| (w[1] - w[0]) as usize).collect();
         let all: Vec<usize> = (0..lengths.len()).collect();
         let layer_of = cut(&all, along, |&line| (self.at[line][1], lengths[line]));
@@ -238,7 +262,7 @@ impl Lattice {
                 tile_of[line] = (layer * across + place) as u32;
             }
         }
-        tile_of.into_iter().zip(lengths).flat_map(|(tile, rows)| std::iter::repeat_n(tile, rows))
+        tile_of
     }
 }
 
@@ -390,6 +414,23 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_a_box_are_those_of_its_rows() {
+        for (matrix, b) in [("poisson3d:29x28x30", 1), ("blockpoisson3d:27x28x33,b=2", 2)] {
+            let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
+            let a = a.in_blocks(b);
+            for (fill, rule) in
+                [(0, LevelRule::Min), (1, LevelRule::Min), (1, LevelRule::Overwrite)]
+            {
+                let told = BoxFill::of_matrix(Threads::One, &a, fill, rule).expect("told");
+                let p = iluk(&block_pattern(&a), fill, rule, usize::MAX).expect("small");
+                let lattice = Lattice::of_box(&told);
+                assert!(lattice.is_some(), "{matrix}");
+                assert_eq!(lattice, Lattice::of(p.lower.view()), "{matrix}, {fill}, {rule:?}");
+            }
+        }
+    }
+
+    #[test]
     fn wells_come_behind_the_cells_that_they_pass() {
         let p = lower("reservoir:9x6x8,k=2,wells=3", 2, 0);
         let lattice = Lattice::of(p.view()).expect("a grid");
@@ -436,7 +477,9 @@ mod tests {
             let lattice = Lattice::of(lower("poisson3d:20", 1, fill).view()).expect("a grid");
             let p = lower("poisson3d:20", 1, fill);
             for tiling in [[1, 1], [4, 1], [1, 5], [4, 5], [5, 4]] {
-                let of: Vec<u32> = lattice.tiles(tiling).collect();
+                let runs = lattice.starts.windows(2).zip(lattice.tiles(tiling));
+                let of: Vec<u32> =
+                    runs.flat_map(|(ends, tile)| (ends[0]..ends[1]).map(move |_| tile)).collect();
                 let mut crossed = vec![0usize; of.len()];
                 for i in 0..of.len() {
                     let before = p.view().row(i).iter().map(|&j| j as usize);

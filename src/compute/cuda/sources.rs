@@ -99,6 +99,7 @@ sources! {
     COLOUR_BOXES, "sptrsv/colours/boxes", None;
     WAVEFRONT, "sptrsv/wavefront", ANY;
     PENCILS, "sptrsv/pencils", None;
+    PARTITION, "sptrsv/partition", None;
     PARTITIONED, "sptrsv/partitioned", ANY;
     FGBILU_ACC, "fgbilu/acc", ANY;
     FGBILU_CL, "fgbilu/cl", ANY;

@@ -267,24 +267,57 @@ fn box_rows(d: &Device, told: &BoxFill, cells: &CudaSlice<u16>, at: usize) -> Re
     Ok(Rows { pattern: Arc::new(DevicePattern { row_ptr, col_ind }), entries })
 }
 
+/// When each row of a triangle can be solved for: one step after the last row that it needs, or more after one of
+/// another part.
+pub(super) struct Waiting {
+    pub(super) time: CudaSlice<u32>,
+    /// The largest.
+    pub(super) last: u32,
+}
+
+impl Waiting {
+    /// With the part of each row, and the steps from one part to another, where there are parts.
+    pub(super) fn new(
+        d: &Device,
+        p: &DevicePattern,
+        backward: bool,
+        parts: Option<(&CudaSlice<u32>, u32)>,
+    ) -> Result<Self> {
+        let n = p.row_ptr.len() - 1;
+        let mut time = d.alloc::<u32>(n)?;
+        d.mark_absent(&mut time)?;
+        let (taken, steps) = (d.zeros::<u32>(1)?, d.zeros::<u32>(1)?);
+        let (rows, backward) = (n as u32, u32::from(backward));
+        let (part, crossing) = parts.map_or((0, 1), |(part, crossing)| (address(part), crossing));
+        let (find, config) = (plain(d, "find_levels")?, by_threads(n));
+        run!(d, find, config; rows, p.row_ptr, p.col_ind, backward, part, crossing, time, taken, steps);
+        Ok(Self { time, last: d.host(&steps)?[0].saturating_sub(1) })
+    }
+}
+
 /// The schedule of the solve with a triangle.
 pub(super) fn schedule(d: &Device, p: &DevicePattern, backward: bool) -> Result<Schedule> {
     let n = p.row_ptr.len() - 1;
-    let mut level = d.alloc::<u32>(n)?;
-    d.mark_absent(&mut level)?;
-    let (taken, highest) = (d.zeros::<u32>(1)?, d.zeros::<u32>(1)?);
-    let (rows, backward) = (n as u32, u32::from(backward));
-    let find = plain(d, "find_levels")?;
-    run!(d, find, by_threads(n); rows, p.row_ptr, p.col_ind, backward, level, taken, highest);
-    let levels = d.host(&highest)?[0] as usize;
-    let last = levels.saturating_sub(1);
-    let (level_ptr, _) = starts(d, levels, &counts(d, n, &level, last)?)?;
-    let mut order = None;
-    for shift in (0..u32::BITS).step_by(8).take_while(|&s| s == 0 || last >> s > 0) {
-        order = Some(by_digit(d, n, &level, order.as_ref(), shift)?);
-    }
-    let order = order.expect("sorted once at least");
+    let Waiting { time, last } = Waiting::new(d, p, backward, None)?;
+    let levels = if n > 0 { last as usize + 1 } else { 0 };
+    let (level_ptr, _) = starts(d, levels, &counts(d, n, &time, last as usize)?)?;
+    let order = sorted(d, n, &time, last, None)?;
     Ok(Schedule { rows: d.host_part(&order, n)?, level_ptr: d.host(&level_ptr)? })
+}
+
+/// The list, or without one 0, 1, 2 and so on, sorted by keys of up to `most`; the order among equals is kept.
+pub(super) fn sorted(
+    d: &Device,
+    n: usize,
+    key: &CudaSlice<u32>,
+    most: u32,
+    list: Option<&CudaSlice<u32>>,
+) -> Result<CudaSlice<u32>> {
+    let mut order = by_digit(d, n, key, list, 0)?;
+    for shift in (8..u32::BITS).step_by(8).take_while(|&shift| most >> shift > 0) {
+        order = by_digit(d, n, key, Some(&order), shift)?;
+    }
+    Ok(order)
 }
 
 /// The list, or without one 0, 1, 2 and so on, sorted by 8 bits of the keys; the order among equals is kept.

@@ -49,12 +49,12 @@ impl Whole {
         let analysis = Analysis::new(pattern);
         let precision = solves.precision;
         let (levels, library) = (analysis.levels(d, b), || k.library().map(Rc::clone));
-        let system = system(d, structure, &analysis, precision, &library);
+        let system = system(k, structure, &analysis, precision, &library);
         let (way, solve) = if pattern.blocks() == pattern.rows() {
             (sptrsv::ANY, triangles::diagonal_alone(&system)?)
         } else {
             let way = match solves.trisolve {
-                Trisolve::AUTO => choice::candidates(d, &analysis, pattern, b, precision)[0].way,
+                Trisolve::AUTO => choice::candidates(d, (&analysis, structure), precision)[0].way,
                 asked => sptrsv::suited(asked, b),
             };
             (way, sptrsv::new(way, &system)?)
@@ -79,13 +79,14 @@ impl Whole {
 }
 
 fn system<'a>(
-    device: &'a Device,
+    k: &'a Cuda,
     structure: &'a Structure,
     analysis: &'a Analysis,
     precision: FactorPrecision,
     library: &'a dyn Fn() -> Result<Rc<Handle>>,
 ) -> System<'a> {
-    System { device, structure, analysis, order: None, precision, resident: false, library }
+    let (device, plans, order, resident) = (&*k.device, k.setup, None, false);
+    System { device, structure, analysis, order, precision, resident, plans, library }
 }
 
 /// A group on the device.
@@ -107,9 +108,9 @@ impl Solved {
         let b = pattern.block_size();
         let structure = Structure::new(d, pattern, b)?;
         let analysis = Analysis::new(pattern);
-        let way = choice::in_halves(solves.trisolve, d, &analysis, pattern, precision);
+        let way = choice::in_halves(solves.trisolve, d, (&analysis, &structure), precision);
         let library = || k.library().map(Rc::clone);
-        let system = system(d, &structure, &analysis, precision, &library);
+        let system = system(k, &structure, &analysis, precision, &library);
         let solve = sptrsv::in_halves(way, &system)?;
         let levels = analysis.levels(d, b);
         let [lower, upper] = [0, 1].map(|way| std::mem::take(&mut group.split[way].couplings));

@@ -5,13 +5,16 @@
 
 use rayon::prelude::*;
 
-use super::{ALGORITHMS, ANY, Algorithm, algorithm, suited};
+use super::owners::Parts;
+use super::{ALGORITHMS, ANY, Algorithm, algorithm, partitioned, suited};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::measure::median;
 use crate::compute::Trisolve;
 use crate::compute::cuda::analysis::{Analysis, Stencils};
 use crate::compute::cuda::device::Device;
+use crate::compute::cuda::lattice::Lattice;
+use crate::compute::cuda::storage::Structure;
 use crate::compute::trisolve::Takes;
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;
@@ -33,7 +36,13 @@ pub(in crate::compute::cuda) struct Candidate {
 /// What the time of an algorithm depends on.
 pub(super) struct Shape<'a> {
     pub(super) pattern: &'a FillPattern,
+    /// Rows of all kinds that it has.
+    kinds: &'a FillPattern,
     pub(super) block_size: usize,
+    /// The grid that L is.
+    pub(super) lattice: Option<&'a Lattice>,
+    /// Steps of its longest chain of dependencies in parts.
+    pub(super) chain: &'a dyn Fn(&Parts) -> Option<u32>,
     /// Levels of both triangles.
     pub(super) levels: usize,
     pub(super) stencils: &'a Stencils,
@@ -55,8 +64,9 @@ const FITTED: [f64; 2] = [1.0 / 4.2e12, 0.25e-6];
 
 impl<'a> Shape<'a> {
     fn new(
-        pattern: &'a FillPattern,
+        [pattern, kinds]: [&'a FillPattern; 2],
         (block_size, precision): (usize, FactorPrecision),
+        (lattice, chain): (Option<&'a Lattice>, &'a dyn Fn(&Parts) -> Option<u32>),
         (levels, stencils): (usize, &'a Stencils),
         [multiprocessors, resident, shared_bytes]: [usize; 3],
         [byte, handover]: [f64; 2],
@@ -66,7 +76,10 @@ impl<'a> Shape<'a> {
             + 32 * pattern.rows() * block_size;
         Self {
             pattern,
+            kinds,
             block_size,
+            lattice,
+            chain,
             levels,
             stencils,
             bytes,
@@ -92,7 +105,7 @@ impl<'a> Shape<'a> {
             let lengths = t.row_ptr.par_windows(2).with_min_len(4096).map(|w| w[1] - w[0]);
             lengths.max().unwrap_or(0) as usize
         };
-        longest(&self.pattern.lower).max(longest(&self.pattern.upper))
+        longest(&self.kinds.lower).max(longest(&self.kinds.upper))
     }
 
     /// Every algorithm that applies and may be the fastest, best first.
@@ -110,30 +123,31 @@ impl<'a> Shape<'a> {
 /// The algorithms that apply with their models' seconds, best first.
 pub(in crate::compute::cuda) fn candidates(
     d: &Device,
-    analysis: &Analysis,
-    pattern: &FillPattern,
-    block_size: usize,
+    (analysis, f): (&Analysis, &Structure),
     precision: FactorPrecision,
 ) -> Vec<Candidate> {
     let known = |value: f64, other: f64| if value.is_finite() { value } else { other };
     let [byte, handover] = FITTED;
     let measured = [known(1e-9 / d.copy_bandwidth(), byte), known(d.handover_latency(), handover)];
-    candidates_at(measured, d, analysis, pattern, (block_size, precision))
+    candidates_at(measured, d, (analysis, f), precision)
 }
 
 fn candidates_at(
     [byte, handover]: [f64; 2],
     d: &Device,
-    analysis: &Analysis,
-    pattern: &FillPattern,
-    (block_size, precision): (usize, FactorPrecision),
+    (analysis, f): (&Analysis, &Structure),
+    precision: FactorPrecision,
 ) -> Vec<Candidate> {
+    let block_size = f.block_size;
     let levels = analysis.levels(d, block_size).into_iter().sum();
     let multiprocessors = d.multiprocessors();
     let resident = multiprocessors.min(d.limits().resident);
+    // a device that fails does so again when a plan is made
+    let chain = |parts: &Parts| partitioned::chain(d, f, parts).ok();
     Shape::new(
-        pattern,
+        [&f.pattern, analysis.rows().pattern],
         (block_size, precision),
+        (analysis.lattice(), &chain),
         (levels, analysis.stencils(d, block_size)),
         [multiprocessors as usize, resident as usize, d.shared_bytes()],
         [byte, handover],
@@ -146,18 +160,17 @@ fn candidates_at(
 pub(in crate::compute::cuda) fn in_halves(
     asked: Trisolve,
     d: &Device,
-    analysis: &Analysis,
-    pattern: &FillPattern,
+    (analysis, f): (&Analysis, &Structure),
     precision: FactorPrecision,
 ) -> Trisolve {
-    let b = pattern.block_size();
+    let b = f.block_size;
     let applies = |way: &Trisolve| {
         let stencils = algorithm(*way).about.takes == Takes::Any;
         algorithm(*way).in_halves.is_some() && (stencils || analysis.stencils(d, b).is_ok())
     };
     let named = (asked != Trisolve::AUTO).then(|| suited(asked, b));
     let best = || {
-        let all = candidates_at(FITTED, d, analysis, pattern, (b, precision));
+        let all = candidates_at(FITTED, d, (analysis, f), precision);
         all.into_iter().map(|candidate| candidate.way).find(applies).unwrap_or(ANY)
     };
     named.filter(applies).unwrap_or_else(best)
@@ -192,6 +205,7 @@ pub(in crate::compute::cuda) fn measured(
 mod tests {
     use super::*;
     use crate::base::choices::{LevelRule, ReadAs};
+    use crate::compute::cuda::sptrsv::owners::chain_of;
     use crate::matrix::pattern::block_pattern;
     use crate::problem;
     use crate::symbolic::{Schedule, Stencil, iluk};
@@ -205,7 +219,10 @@ mod tests {
         let stencils = if both[0].is_some() { Ok(both) } else { Err("no stencil") };
         let levels = (2 * Schedule::lower(&p).levels(), &stencils);
         let double = (block_size, FactorPrecision::Float64);
-        Shape::new(&p, double, levels, [132, 132, 227 << 10], FITTED).candidates()
+        let lattice = Lattice::of(p.lower.view());
+        let chain = |parts: &Parts| Some(chain_of(p.lower.view(), parts));
+        let grid = (lattice.as_ref(), &chain as &dyn Fn(&Parts) -> Option<u32>);
+        Shape::new([&p, &p], double, grid, levels, [132, 132, 227 << 10], FITTED).candidates()
     }
 
     /// wavefront, partitioned, syncfree and pencils in microseconds as measured on an H200, 0 where not.

@@ -31,6 +31,7 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     seconds: None,
     largest_block: usize::MAX,
+    host_rows: true,
     new: solve,
     in_halves: None,
 };

@@ -32,6 +32,7 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     seconds: None,
     largest_block: usize::MAX,
+    host_rows: true,
     new: blockwise,
     in_halves: Some(in_halves),
 };

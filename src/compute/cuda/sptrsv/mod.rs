@@ -28,9 +28,10 @@ use super::device::Device;
 use super::launch::{Address, PartsArg, SolveArg};
 use super::numbers::Values;
 use super::storage::Structure;
+use super::symbolic::Place;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
-use crate::compute::trisolve::{Description, Takes, Trisolve};
+use crate::compute::trisolve::{Description, Trisolve};
 use crate::compute::{Bytes, cuda};
 use choice::Shape;
 pub(super) use cusparse::in_float64;
@@ -47,6 +48,8 @@ pub(super) struct Algorithm {
     seconds: Option<fn(&Shape) -> Option<f64>>,
     /// Blocks beyond this size are solved with by [`ANY`] in its place.
     largest_block: usize,
+    /// Whether its plans look at the rows of factors on the host.
+    host_rows: bool,
     new: fn(&System) -> Result<Box<dyn Solve>>,
     /// The same for solves with one triangle at a time; `None` where there are none.
     in_halves: Option<NewInHalves>,
@@ -82,7 +85,7 @@ fn algorithm(name: Trisolve) -> &'static Algorithm {
 
 /// Whether plans for `name`, which is not [`Trisolve::AUTO`], look at the rows of factors on the host.
 pub(super) fn looks_at_rows(name: Trisolve) -> bool {
-    algorithm(name).about.takes == Takes::Any
+    algorithm(name).host_rows
 }
 
 /// Solves as `name` says, which is not [`Trisolve::AUTO`].
@@ -114,7 +117,7 @@ pub(super) fn resident(name: Trisolve, block_size: usize) -> Option<Trisolve> {
 
 /// Structs that the kernels share.
 pub(super) fn layouts() -> impl Iterator<Item = &'static cuda::Layout> {
-    [partition::LAYOUTS].into_iter().chain(colours::layouts()).flatten()
+    partition::layouts().chain(colours::layouts().flatten())
 }
 
 /// Solves with both triangles: `z = (L D U')^-1 r`.
@@ -176,6 +179,8 @@ pub(super) struct System<'a> {
     pub(super) precision: FactorPrecision,
     /// Whether a kernel solves that stays for a whole method.
     pub(super) resident: bool,
+    /// Where plans are made that both can make.
+    pub(super) plans: Place,
     /// Opens cuSPARSE.
     pub(super) library: &'a dyn Fn() -> Result<Rc<Handle>>,
 }

@@ -1,7 +1,5 @@
 //! Who solves which rows of a triangular factor.
 
-use rayon::prelude::*;
-
 use crate::compute::cuda::lattice::{Lattice, Outline};
 use crate::matrix::pattern::PatternView;
 
@@ -27,42 +25,16 @@ impl<'a> Triangle<'a> {
         self.pattern.range(row as usize).len()
     }
 
-    /// Cuts the places into ranges of about equal work: entries and rows.
-    fn cut(self, parts: usize) -> Vec<usize> {
-        let work = self.pattern.entries() + self.rows;
-        // entries and rows before a place
-        let before = |place: usize| {
-            let entries = if self.backward {
-                self.pattern.entries() - self.pattern.row_ptr[self.rows - place] as usize
-            } else {
-                self.pattern.row_ptr[place] as usize
-            };
-            entries + place
-        };
-        let mut bounds = vec![0];
-        for part in 1..parts {
-            let wanted = (work as u128 * part as u128 / parts as u128) as usize;
-            let (mut low, mut high) = (bounds[part - 1], self.rows);
-            while low < high {
-                let middle = usize::midpoint(low, high);
-                if before(middle) < wanted { low = middle + 1 } else { high = middle }
-            }
-            bounds.push(low);
-        }
-        bounds.push(self.rows);
-        bounds
-    }
-
     /// When each row can be done, in steps: one after a row of its own part, `crossing` after one of
     /// another.
     pub(super) fn times(self, owners: &Owners, crossing: u32) -> Vec<u32> {
+        let part = owners.of_rows();
         let mut time = vec![0u32; self.rows];
         for place in 0..self.rows {
             let row = self.turned(place);
-            let own = owners.part(row as u32);
             let mut at = 0;
             for &j in self.pattern.row(row) {
-                let step = if owners.part(j) == own { 1 } else { crossing };
+                let step = if part[j as usize] == part[row] { 1 } else { crossing };
                 at = at.max(time[j as usize].saturating_add(step));
             }
             time[row] = at;
@@ -71,50 +43,80 @@ impl<'a> Triangle<'a> {
     }
 }
 
-/// Who solves which rows.
+/// Who solves which rows: each part has runs of consecutive rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owners {
-    /// Rows of each part, increasing.
-    pub(super) parts: Vec<Vec<u32>>,
-    /// Part of each row, and its place among the rows of the part.
-    pub(super) of_row: Vec<(u32, u32)>,
+    /// How many parts there are.
+    pub(super) parts: usize,
+    /// First rows of the runs, and one past the last row.
+    pub(super) starts: Vec<u32>,
+    /// The part of each run.
+    pub(super) of_run: Vec<u32>,
 }
 
 impl Owners {
-    /// `of_row` is the part of each row, of so many.
-    pub(super) fn new(parts: usize, of_row: impl IntoIterator<Item = u32>) -> Self {
-        let mut rows = vec![Vec::new(); parts];
-        let of_row = of_row.into_iter().enumerate().map(|(row, part)| {
-            let own: &mut Vec<u32> = &mut rows[part as usize];
-            own.push(row as u32);
-            (part, own.len() as u32 - 1)
-        });
-        let of_row = of_row.collect();
-        Self { parts: rows, of_row }
-    }
-
-    /// Ranges of about equal work, the first at the end where a solve begins: each needs values of
-    /// those before it only.
-    pub(super) fn ranges(pattern: PatternView, backward: bool, parts: usize) -> Self {
-        let triangle = Triangle::new(pattern, backward);
-        let bounds = triangle.cut(parts);
-        let mut part = 0;
-        let by_place = (0..triangle.rows).map(|place| {
-            while place >= bounds[part + 1] {
-                part += 1;
-            }
-            part as u32
-        });
-        let mut of_row: Vec<u32> = by_place.collect();
+    /// Ranges of about equal work of a triangle with rows that begin at `row_ptr`, the first at the end where a solve
+    /// begins: each needs values of those before it only.
+    pub(super) fn ranges(row_ptr: &[u32], backward: bool, parts: usize) -> Self {
+        let mut starts = cut(row_ptr, backward, parts);
+        let mut of_run: Vec<u32> = (0..parts as u32).collect();
         if backward {
-            of_row.reverse();
+            let rows = row_ptr.len() - 1;
+            starts = starts.into_iter().rev().map(|place| rows as u32 - place).collect();
+            of_run.reverse();
         }
-        Self::new(parts, of_row)
+        Self { parts, starts, of_run }
     }
 
-    pub(super) fn part(&self, row: u32) -> u32 {
-        self.of_row[row as usize].0
+    /// Those of runs, of which the parts that have none are left out.
+    fn filled(parts: usize, starts: &[u32], of_run: &[u32]) -> Self {
+        let mut number = vec![u32::MAX; parts];
+        for &part in of_run {
+            number[part as usize] = 0;
+        }
+        let there = number.iter_mut().filter(|n| **n == 0);
+        let parts = there.zip(0..).map(|(n, at)| *n = at).count();
+        let of_run = of_run.iter().map(|&part| number[part as usize]).collect();
+        Self { parts, starts: starts.to_vec(), of_run }
     }
+
+    /// The part of each row.
+    pub(super) fn of_rows(&self) -> Vec<u32> {
+        let runs = self.starts.windows(2).zip(&self.of_run);
+        runs.flat_map(|(ends, &part)| (ends[0]..ends[1]).map(move |_| part)).collect()
+    }
+
+    /// Rows of the largest part.
+    pub(super) fn largest(&self) -> usize {
+        let mut rows = vec![0; self.parts];
+        for (ends, &part) in self.starts.windows(2).zip(&self.of_run) {
+            rows[part as usize] += (ends[1] - ends[0]) as usize;
+        }
+        rows.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// Cuts the places of a triangle with rows that begin at `row_ptr` into ranges of about equal work: entries and rows.
+fn cut(row_ptr: &[u32], backward: bool, parts: usize) -> Vec<u32> {
+    let rows = row_ptr.len() - 1;
+    let entries = row_ptr[rows] as usize;
+    // entries and rows before a place
+    let before = |place: usize| {
+        let start = |row: usize| row_ptr[row] as usize;
+        place + if backward { entries - start(rows - place) } else { start(place) }
+    };
+    let mut bounds = vec![0];
+    for part in 1..parts {
+        let wanted = ((entries + rows) as u128 * part as u128 / parts as u128) as usize;
+        let (mut low, mut high) = (bounds[part - 1], rows);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if before(middle) < wanted { low = middle + 1 } else { high = middle }
+        }
+        bounds.push(low);
+    }
+    bounds.push(rows);
+    bounds.into_iter().map(|place| place as u32).collect()
 }
 
 /// What a solve in parts depends on beside its outline.
@@ -130,7 +132,7 @@ impl Costs {
     /// Microseconds that a chain of dependencies takes to another part, as they decide how many parts there are.
     const CROSSING: f64 = 1.2;
     /// The same in steps of a part, as [`Self::solve`] has them.
-    const CROSSING_STEPS: u32 = 6;
+    pub(super) const CROSSING_STEPS: u32 = 6;
 
     /// The same of all rows in one part.
     fn work(&self, rows: usize) -> f64 {
@@ -156,32 +158,23 @@ const WORTH: f64 = 0.9;
 const LONGER_CHAIN: f64 = 1.1;
 
 /// Tiles of the lines of a grid.
-pub(super) struct Tiles {
-    lattice: Lattice,
+pub(super) struct Tiles<'a> {
+    lattice: &'a Lattice,
     tiling: [usize; 2],
     /// Microseconds of a solve, and of one in ranges.
     time: f64,
     of_ranges: f64,
 }
 
-impl Tiles {
-    /// At most so many tiles of the grid that `lower` is, if it is one, beside so many ranges.
-    pub(super) fn of(lower: PatternView, most: usize, ranges: usize, costs: Costs) -> Option<Self> {
-        let rows = lower.row_ptr.len() - 1;
-        let mut tiles = Self::on(Lattice::of(lower)?, rows, most, ranges, costs)?;
-        if !tiles.lattice.is_exact() && tiles.pay() {
-            tiles.heed_the_rest(lower, ranges);
-        }
-        Some(tiles)
-    }
-
-    /// The same of a lattice, without a look at couplings that it does not tell of.
-    pub(super) fn on(
-        lattice: Lattice,
+impl<'a> Tiles<'a> {
+    /// At most so many tiles of a grid with so many rows, beside so many ranges; `chain` tells the steps of the longest
+    /// chain of dependencies in parts, [`Costs::CROSSING_STEPS`] from one part to another, `None` where it cannot.
+    pub(super) fn of(
+        lattice: &'a Lattice,
         rows: usize,
-        most: usize,
-        ranges: usize,
+        (most, ranges): (usize, usize),
         costs: Costs,
+        chain: &dyn Fn(&Parts) -> Option<u32>,
     ) -> Option<Self> {
         let rough = |&tiling: &[usize; 2]| {
             let o = lattice.outline(tiling);
@@ -190,22 +183,19 @@ impl Tiles {
         let tiling = lattice.tilings(most).min_by(|a, b| rough(a).total_cmp(&rough(b)))?;
         let time = costs.solve(rows, &lattice.outline(tiling));
         let of_ranges = costs.solve(rows, &lattice.outline_of_ranges(ranges));
-        Some(Self { lattice, tiling, time, of_ranges })
+        let mut tiles = Self { lattice, tiling, time, of_ranges };
+        if !lattice.is_exact() && tiles.pay() && tiles.lead_back(ranges, chain) {
+            tiles.time = f64::INFINITY;
+        }
+        Some(tiles)
     }
 
     /// The outline leaves couplings out of account that lead back to tiles before. Where they make the longest chain
     /// much longer than in ranges, its time means nothing: a few in every line, as fill by the rule `overwrite` has
     /// them, make it up to nine times as long, those of holes and wells cost little.
-    fn heed_the_rest(&mut self, lower: PatternView, ranges: usize) {
-        let triangle = Triangle::new(lower, false);
-        let chain = |owners: &Owners| {
-            triangle.times(owners, Costs::CROSSING_STEPS).into_iter().max().unwrap_or(0)
-        };
-        let (of_tiles, of_ranges) =
-            rayon::join(|| chain(&self.owners()), || chain(&Owners::ranges(lower, false, ranges)));
-        if f64::from(of_tiles) > LONGER_CHAIN * f64::from(of_ranges) {
-            self.time = f64::INFINITY;
-        }
+    fn lead_back(&self, ranges: usize, chain: &dyn Fn(&Parts) -> Option<u32>) -> bool {
+        let both = chain(&Parts::Owned(self.owners())).zip(chain(&Parts::Ranges(ranges)));
+        both.is_none_or(|(tiles, ranges)| f64::from(tiles) > LONGER_CHAIN * f64::from(ranges))
     }
 
     /// Whether a solve is faster than in ranges.
@@ -221,45 +211,59 @@ impl Tiles {
     /// Who has which rows.
     pub(super) fn owners(&self) -> Owners {
         let [across, along] = self.tiling;
-        Owners::filled(across * along, self.lattice.tiles(self.tiling))
+        let of_line = self.lattice.tiles(self.tiling);
+        Owners::filled(across * along, self.lattice.starts(), &of_line)
     }
 }
 
-impl Owners {
-    /// At most so many parts whose thread blocks are all there at once: tiles of a grid without fill, else ranges.
-    pub(super) fn resident(lower: PatternView, most: usize, costs: Costs) -> Self {
-        let rows = lower.row_ptr.len() - 1;
+/// Parts of a triangle.
+pub(super) enum Parts {
+    Owned(Owners),
+    /// So many ranges of rows.
+    Ranges(usize),
+}
+
+impl Parts {
+    /// At most so many whose thread blocks are all there at once: tiles of a grid without fill, else ranges.
+    pub(super) fn resident(
+        lattice: Option<&Lattice>,
+        rows: usize,
+        most: usize,
+        costs: Costs,
+        chain: &dyn Fn(&Self) -> Option<u32>,
+    ) -> Self {
         // a chain crosses each bound, the work is shared
         let ranges = (costs.work(rows) / Costs::CROSSING).sqrt().round() as usize;
         let ranges = ranges.clamp(1, most.min(rows.max(1)));
-        match Tiles::of(lower, most, ranges, costs).filter(|tiles| tiles.lattice.is_square()) {
-            Some(tiles) => tiles.owners(),
-            None => Self::ranges(lower, false, ranges),
+        let square = lattice.filter(|lattice| lattice.is_square());
+        match square.and_then(|of| Tiles::of(of, rows, (most, ranges), costs, chain)) {
+            Some(tiles) => Self::Owned(tiles.owners()),
+            None => Self::Ranges(ranges),
         }
     }
 
-    /// As [`Self::new`], without parts that have no rows.
-    fn filled(parts: usize, of_row: impl Iterator<Item = u32>) -> Self {
-        let of_row: Vec<u32> = of_row.collect();
-        let mut number = vec![u32::MAX; parts];
-        for &part in &of_row {
-            number[part as usize] = 0;
+    /// Who has which rows of a triangle with rows that begin at `row_ptr`.
+    pub(super) fn owners(self, row_ptr: &[u32], backward: bool) -> Owners {
+        match self {
+            Self::Owned(owners) => owners,
+            Self::Ranges(parts) => Owners::ranges(row_ptr, backward, parts),
         }
-        let there = number.iter_mut().filter(|n| **n == 0);
-        let count = there.zip(0..).map(|(n, at)| *n = at).count();
-        Self::new(count, of_row.into_iter().map(|part| number[part as usize]))
     }
 }
 
-/// Operands that rows find in other parts when the triangle is cut into so many.
-pub(super) fn far_operands(pattern: PatternView, backward: bool, parts: usize) -> usize {
-    let triangle = Triangle::new(pattern, backward);
-    let far = |part: &[usize]| {
-        let rows = (part[0]..part[1]).map(|place| triangle.turned(place));
-        let operands = rows.flat_map(|row| pattern.row(row));
-        operands.filter(|&&j| triangle.turned(j as usize) < part[0]).count()
+/// Steps of the longest chain of dependencies in parts of L, found on the host.
+#[cfg(test)]
+pub(super) fn chain_of(lower: PatternView, parts: &Parts) -> u32 {
+    let ranges;
+    let owners = match parts {
+        Parts::Owned(owners) => owners,
+        Parts::Ranges(count) => {
+            ranges = Owners::ranges(lower.row_ptr, false, *count);
+            &ranges
+        }
     };
-    triangle.cut(parts).par_windows(2).map(far).sum()
+    let times = Triangle::new(lower, false).times(owners, Costs::CROSSING_STEPS);
+    times.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -288,17 +292,28 @@ mod tests {
             let p = by_rule(matrix, b, fill, rule);
             let row_bytes = (8 * b * b * p.entries() / p.rows()) as f64;
             let costs = Costs { slice_rows: 16.0, row_bytes };
-            Tiles::of(p.view(), 132, ranges, costs).expect("a grid")
+            let lattice = Lattice::of(p.view()).expect("a grid");
+            let chain = |parts: &Parts| Some(chain_of(p.view(), parts));
+            let tiles = Tiles::of(&lattice, p.rows(), (132, ranges), costs, &chain);
+            let tiles = tiles.expect("a grid");
+            (lattice.is_exact(), tiles.pay(), tiles.best_time(), tiles.of_ranges)
         };
         // 1,214 steps for 875, and the outline alone has 177 us for 207
         let back = of("poisson3d:64", 2, 3, LevelRule::Overwrite, 56);
-        assert!(!back.lattice.is_exact() && !back.pay());
-        assert_eq!(back.best_time(), back.of_ranges);
+        assert_eq!((back.0, back.1, back.2), (false, false, back.3));
         // wells lead back, too, but there are few
         let wells = of("reservoir:41,k=2,wells=50", 2, 0, LevelRule::Min, 28);
-        assert!(wells.pay() && wells.best_time() < wells.of_ranges);
+        assert!(wells.1 && wells.2 < wells.3);
         let exact = of("poisson3d:64", 1, 0, LevelRule::Min, 40);
-        assert!(exact.lattice.is_exact() && exact.pay());
+        assert!(exact.0 && exact.1);
+    }
+
+    /// [`Parts::resident`] of L.
+    fn resident(p: &Pattern, most: usize, costs: Costs) -> Owners {
+        let (lattice, chain) =
+            (Lattice::of(p.view()), |parts: &Parts| Some(chain_of(p.view(), parts)));
+        let parts = Parts::resident(lattice.as_ref(), p.rows(), most, costs, &chain);
+        parts.owners(&p.row_ptr, false)
     }
 
     fn chain(n: usize) -> Pattern<'static> {
@@ -310,17 +325,14 @@ mod tests {
     #[test]
     fn lines_of_cells_stay_whole_and_wells_go_with_their_last_cells() {
         let p = lower("reservoir:7x6x8,k=2,wells=3", 2, 0);
-        let owners = Owners::resident(p.view(), 13, COSTS);
-        assert!((2..=13).contains(&owners.parts.len()), "{}", owners.parts.len());
-        assert!(owners.parts.iter().all(|part| !part.is_empty()));
-        let part = |i: usize| owners.part(i as u32);
+        let owners = resident(&p, 13, COSTS);
+        assert!((2..=13).contains(&owners.parts), "{}", owners.parts);
+        let of_rows = owners.of_rows();
+        assert!((0..owners.parts as u32).all(|part| of_rows.contains(&part)));
+        let part = |i: usize| of_rows[i];
         assert!((0..336).all(|i| part(i) == part(i / 7 * 7)));
         for well in 336..p.rows() {
             assert!(p.row(well).iter().any(|&j| part(j as usize) == part(well)), "{well}");
-        }
-        let places = owners.of_row.iter().enumerate();
-        for (i, &(part, place)) in places {
-            assert_eq!(owners.parts[part as usize][place as usize] as usize, i);
         }
     }
 
@@ -329,7 +341,7 @@ mod tests {
         let p = lower("poisson3d:20", 1, 0);
         let count = |most, row_bytes| {
             let costs = Costs { row_bytes, ..COSTS };
-            Owners::resident(p.view(), most, costs).parts.len()
+            resident(&p, most, costs).parts
         };
         assert_eq!([count(132, 0.0), count(132, 137.5), count(132, 1e4)], [16, 25, 100]);
         assert_eq!([count(1, 1e4), count(2, 1e4), count(7, 1e4)], [1, 2, 7]);
@@ -350,7 +362,10 @@ mod tests {
                 slice_rows: (32 / (b * split)) as f64,
                 row_bytes: (8 * b * b * p.view().entries()) as f64 / p.rows() as f64,
             };
-            let tiles = Tiles::of(p.view(), 132, ranges, costs).expect("a grid");
+            let lattice = Lattice::of(p.view()).expect("a grid");
+            let chain = |parts: &Parts| Some(chain_of(p.view(), parts));
+            let tiles = Tiles::of(&lattice, p.rows(), (132, ranges), costs, &chain);
+            let tiles = tiles.expect("a grid");
             assert_eq!(tiles.pay(), measured[0] < measured[1], "{matrix}, k = {fill}");
             for (found, us) in [tiles.time, tiles.of_ranges].into_iter().zip(measured) {
                 let ratio = 2.0 * found / us;
@@ -362,32 +377,31 @@ mod tests {
     #[test]
     fn other_patterns_are_cut_into_ranges() {
         let costs = Costs { slice_rows: 0.5208, row_bytes: 0.0 };
-        let owners = Owners::resident(chain(100).view(), 132, costs);
-        assert_eq!(owners, Owners::ranges(chain(100).view(), false, 4));
-        assert_eq!(Owners::resident(chain(1).view(), 132, COSTS).parts, [[0]]);
+        let owners = resident(&chain(100), 132, costs);
+        assert_eq!(owners, Owners::ranges(&chain(100).row_ptr, false, 4));
+        let one = Owners { parts: 1, starts: vec![0, 1], of_run: vec![0] };
+        assert_eq!(resident(&chain(1), 132, COSTS), one);
     }
 
     #[test]
     fn ranges_begin_where_a_solve_does() {
-        let parts = |backward| Owners::ranges(chain(4).view(), backward, 2).parts;
-        assert_eq!(parts(false), [[0, 1], [2, 3]]);
-        assert_eq!(parts(true), [[2, 3], [0, 1]]);
+        let parts = |backward| Owners::ranges(&chain(4).row_ptr, backward, 2).of_rows();
+        assert_eq!([parts(false), parts(true)], [[0, 0, 1, 1], [1, 1, 0, 0]]);
+        assert_eq!(Owners::ranges(&chain(4).row_ptr, true, 1).largest(), 4);
     }
 
     #[test]
     fn parts_have_like_work() {
         let row_ptr: Vec<u32> =
             (0..=1000_u32).map(|i| if i < 3 { i / 2 } else { 3 * i - 6 }).collect();
-        let columns = vec![0; 2994];
-        let p = PatternView::new(&row_ptr, &columns);
-        assert_eq!(Triangle::new(p, false).cut(4), [0, 251, 501, 751, 1000]);
+        assert_eq!(cut(&row_ptr, false, 4), [0, 251, 501, 751, 1000]);
     }
 
     #[test]
     fn what_crosses_parts_is_expected_later() {
         let chain = chain(4);
         let triangle = Triangle::new(chain.view(), false);
-        let owners = Owners::ranges(chain.view(), false, 2);
+        let owners = Owners::ranges(&chain.row_ptr, false, 2);
         assert_eq!(triangle.times(&owners, 12), [0, 1, 13, 14]);
     }
 }

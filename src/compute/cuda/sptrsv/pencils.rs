@@ -35,6 +35,7 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     seconds: Some(seconds),
     largest_block: usize::MAX,
+    host_rows: false,
     new: solve,
     in_halves: None,
 };

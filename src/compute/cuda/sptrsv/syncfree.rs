@@ -27,6 +27,7 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     seconds: Some(seconds),
     largest_block: usize::MAX,
+    host_rows: true,
     new: solve,
     in_halves: Some(in_halves),
 };

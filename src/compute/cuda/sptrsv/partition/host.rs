@@ -1,16 +1,12 @@
-//! Parts of a triangular factor: who solves which rows, in which order, and where each row finds its
-//! operands (`kernels/sptrsv/partitioned.cu`).
+//! Plans of parts that the host makes: what those of the device are compared with.
 
 use rayon::prelude::*;
 
-use super::owners::{Owners, Triangle};
-use crate::base::error::{Error, Result};
+use super::{Owners, REGIONS, Shape, Slice, blocks};
+use crate::base::error::Result;
 use crate::base::memory::joined;
-use crate::compute::cuda::layout::shared;
+use crate::compute::cuda::sptrsv::owners::Triangle;
 use crate::matrix::pattern::PatternView;
-
-/// Regions of shared memory through which the segments of a part pass in turn; mirrors the kernel.
-pub(super) const REGIONS: u32 = 4;
 
 /// A column that is a slot of shared memory; mirrors the kernel.
 const LOCAL: u32 = 1 << 31;
@@ -18,43 +14,14 @@ const LOCAL: u32 = 1 << 31;
 /// The slot that holds zeros.
 const ZEROS: u32 = 0;
 
-/// How the parts of a triangle are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Block rows that shared memory has slots for, without the slot of zeros.
-    pub slots: u32,
-    /// Lanes of a warp over the rows of a block: rows of a slice times the lanes that share one.
-    pub lanes: usize,
-    /// Lanes that share a row.
-    pub split: u32,
-    /// Blocks of a lane beyond which more lanes share a row, as many as there are; `None` where they
-    /// never do. The kernel is compiled with UNEVEN then.
-    pub most_each: Option<usize>,
-    /// Time from a row to one that needs it in another part, in units of that within a part.
-    pub crossing: u32,
-}
-
 impl Shape {
     /// Lanes that share a row of so many entries.
     fn sharing(&self, entries: usize) -> usize {
         let split = self.split as usize;
-        let most = 1 << self.lanes.ilog2();
         match self.most_each {
-            Some(each) => entries.div_ceil(each).next_power_of_two().clamp(split, most.max(split)),
+            Some(each) => entries.div_ceil(each).next_power_of_two().clamp(split, self.most()),
             None => split,
         }
-    }
-}
-
-shared! {
-    #[derive(Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-    pub(super) Slice = "Slice" of "sptrsv/parts.cuh" {
-        first: u32,
-        start: u32,
-        /// Rows; in the upper byte the logarithm of the lanes that share one, where that differs.
-        shape: u16,
-        length: u16,
-        slot: u32,
     }
 }
 
@@ -86,20 +53,15 @@ impl Partition {
     ) -> Result<Self> {
         let triangle = Triangle::new(pattern, backward);
         let time = triangle.times(owners, shape.crossing);
-        let widest = owners.parts.iter().map(Vec::len).max().unwrap_or(0);
-        let whole = widest <= shape.slots as usize;
-        let region = if whole { 0 } else { shape.slots / REGIONS };
-        let of = |own| Part::new(triangle, owners, own, &time, shape, region);
-        let parts: Vec<Part> = owners.parts.par_iter().map(|own| of(own)).collect();
-        let slots = 1 + if whole { widest as u32 } else { region * REGIONS };
+        let [slots, region] = shape.slots(owners.largest());
+        let rows = Rows::new(owners);
+        let of = |own| Part::new(triangle, &rows, own, &time, shape, region);
+        let parts: Vec<Part> = rows.of_part.par_iter().map(|own| of(own)).collect();
         Self { slots, region, ..Self::default() }.joined(&parts)
     }
 
     fn joined(mut self, parts: &[Part]) -> Result<Self> {
-        let blocks: usize = parts.iter().map(|p| p.columns.len()).sum();
-        if u32::try_from(blocks).is_err() {
-            return Err(Error::memory("a factor has more than 2^32 blocks"));
-        }
+        blocks(parts.iter().map(|p| p.columns.len()).sum())?;
         let columns: Vec<&[u32]> = parts.iter().map(|part| &part.columns[..]).collect();
         let order: Vec<&[u32]> = parts.iter().map(|part| &part.order[..]).collect();
         (self.columns, self.order) = (joined(&columns, true), joined(&order, true));
@@ -122,6 +84,25 @@ impl Partition {
     }
 }
 
+/// The rows of each part, and each row's part and place among its rows.
+struct Rows {
+    of_part: Vec<Vec<u32>>,
+    of_row: Vec<(u32, u32)>,
+}
+
+impl Rows {
+    fn new(owners: &Owners) -> Self {
+        let mut of_part = vec![Vec::new(); owners.parts];
+        let of_row = owners.of_rows().into_iter().zip(0..).map(|(part, row)| {
+            let own: &mut Vec<u32> = &mut of_part[part as usize];
+            own.push(row);
+            (part, own.len() as u32 - 1)
+        });
+        let of_row = of_row.collect();
+        Self { of_part, of_row }
+    }
+}
+
 /// One part, counted from its own start.
 #[derive(Default)]
 struct Part {
@@ -135,7 +116,7 @@ impl Part {
     /// The part of the rows `own`.
     fn new(
         triangle: Triangle,
-        owners: &Owners,
+        all: &Rows,
         own: &[u32],
         time: &[u32],
         shape: Shape,
@@ -164,7 +145,7 @@ impl Part {
                 let segment = part.segments.len() as u32 - 1;
                 let slot = 1 + segment % REGIONS * region + used;
                 for (g, &i) in rows.iter().enumerate() {
-                    held[owners.of_row[i as usize].1 as usize] = (slot + g as u32, segment);
+                    held[all.of_row[i as usize].1 as usize] = (slot + g as u32, segment);
                 }
                 let longest = rows.last().map_or(0, |&i| triangle.entries(i));
                 let upper = if shape.most_each.is_some() { split.ilog2() << 8 } else { 0 };
@@ -175,7 +156,7 @@ impl Part {
                     length: longest.div_ceil(split) as u16,
                     slot,
                 });
-                part.add_columns(triangle, owners, rows, &held, (segment, split));
+                part.add_columns(triangle, all, rows, &held, (segment, split));
                 used += rows.len() as u32;
                 first += rows.len() as u32;
             }
@@ -190,7 +171,7 @@ impl Part {
     fn add_columns(
         &mut self,
         triangle: Triangle,
-        owners: &Owners,
+        all: &Rows,
         rows: &[u32],
         held: &[(u32, u32)],
         (segment, split): (u32, usize),
@@ -199,11 +180,11 @@ impl Part {
         let (start, groups) = (self.columns.len(), rows.len() * split);
         self.columns.resize(start + length * groups, LOCAL | ZEROS);
         for (g, &i) in rows.iter().enumerate() {
-            let (columns, own) = (triangle.pattern.row(i as usize), owners.part(i));
+            let (columns, own) = (triangle.pattern.row(i as usize), all.of_row[i as usize].0);
             for back in 0..columns.len() {
                 let j = columns[if triangle.backward { back } else { columns.len() - 1 - back }];
                 let n = length * split - 1 - back;
-                let (part, place) = owners.of_row[j as usize];
+                let (part, place) = all.of_row[j as usize];
                 let near = (part == own).then(|| held[place as usize]);
                 self.columns[start + n / split * groups + g * split + n % split] = match near {
                     Some((slot, of)) if segment - of <= REGIONS - 2 => LOCAL | slot,
@@ -259,14 +240,14 @@ mod tests {
     fn check(p: &Pattern, backward: bool, owners: &Owners, shape: Shape) {
         let n = p.rows();
         let plan = Partition::new(p.view(), backward, owners, shape).unwrap();
-        assert_eq!((plan.parts.len(), plan.order.len()), (owners.parts.len() + 1, n));
+        assert_eq!((plan.parts.len(), plan.order.len()), (owners.parts + 1, n));
         let mut done = vec![false; n];
         let new = |part| {
             let first: u32 = plan.parts[part];
             let slots = vec![None; plan.slots as usize];
             Block { at: (first, plan.segments[first as usize]), slots }
         };
-        let mut blocks: Vec<Block> = (0..owners.parts.len()).map(new).collect();
+        let mut blocks: Vec<Block> = (0..owners.parts).map(new).collect();
         let mut went_on = true;
         while std::mem::take(&mut went_on) {
             for (part, block) in blocks.iter_mut().enumerate() {
@@ -364,9 +345,10 @@ mod tests {
     /// Checks ranges, and rows dealt out in turn.
     fn checks(p: &Pattern, backward: bool, shape: Shape) {
         for parts in [1, 2, 7] {
-            check(p, backward, &Owners::ranges(p.view(), backward, parts), shape);
-            let dealt = (0..p.rows() as u32).map(|i| i * 5 % parts as u32);
-            check(p, backward, &Owners::new(parts, dealt), shape);
+            check(p, backward, &Owners::ranges(&p.row_ptr, backward, parts), shape);
+            let of_run = (0..p.rows() as u32).map(|i| i * 5 % parts as u32).collect();
+            let starts = (0..=p.rows() as u32).collect();
+            check(p, backward, &Owners { parts, starts, of_run }, shape);
         }
     }
 

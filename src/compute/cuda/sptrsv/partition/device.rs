@@ -1,0 +1,203 @@
+//! Plans of parts that the device makes (`kernels/sptrsv/partition.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice};
+
+use super::{Owners, Partition, Shape, Slice, blocks};
+use crate::base::error::Result;
+use crate::compute::cuda::compressed::{by_threads, counts, run, starts};
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::launch::{Address, address};
+use crate::compute::cuda::layout::shared;
+use crate::compute::cuda::sources::PARTITION;
+use crate::compute::cuda::storage::DevicePattern;
+use crate::compute::cuda::symbolic::{Waiting, sorted};
+
+shared! {
+    SortedArg = "Sorted" of "sptrsv/partition.cu" { rows: u32, lanes: u32, split: u32, most: u32, each: u32, order: Address, part: Address, time: Address, length: Address }
+    CutArg = "Cut" of "sptrsv/partition.cu" { parts: u32, region: u32, first: Address, slices: Address, start: Address, count: Address, first_segment: Address, segments: Address, segment: Address }
+    Held = "Held" of "sptrsv/partition.cu" { part: u32, segment: u32, slot: u32, none: u32 }
+}
+
+fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
+    d.kernel(&PARTITION, 0, name)
+}
+
+/// A strictly triangular pattern on the device.
+#[derive(Clone, Copy)]
+pub(in crate::compute::cuda::sptrsv) struct Strict<'a> {
+    pub(in crate::compute::cuda::sptrsv) device: &'a Device,
+    pub(in crate::compute::cuda::sptrsv) pattern: &'a DevicePattern,
+    /// Whether it is an upper one, whose solve begins at the last row.
+    pub(in crate::compute::cuda::sptrsv) backward: bool,
+}
+
+/// Places of a list that are marked.
+struct Marked {
+    mark: CudaSlice<u32>,
+    /// How many there are before each place.
+    before: CudaSlice<u32>,
+    /// The places, and one past the last of the list.
+    list: CudaSlice<u32>,
+    count: usize,
+}
+
+impl Marked {
+    fn new(d: &Device, n: usize, mark: CudaSlice<u32>) -> Result<Self> {
+        let (before, count) = starts(d, n, &mark)?;
+        let (list, of) = (d.alloc::<u32>(count + 1)?, kernel(d, "list_marked")?);
+        run!(d, of, by_threads(n); n as u32, mark, before, list);
+        Ok(Self { mark, before, list, count })
+    }
+}
+
+impl Strict<'_> {
+    fn rows(&self) -> usize {
+        self.pattern.row_ptr.len() - 1
+    }
+
+    /// The part of each row.
+    fn parts(&self, owners: &Owners) -> Result<CudaSlice<u32>> {
+        let (d, n, runs) = (self.device, self.rows(), owners.of_run.len() as u32);
+        let (start, of_run) = (d.copied(&owners.starts)?, d.copied(&owners.of_run)?);
+        let part = d.alloc::<u32>(n)?;
+        run!(d, kernel(d, "part_of_rows")?, by_threads(n); n as u32, runs, start, of_run, part);
+        Ok(part)
+    }
+
+    /// Operands that rows find in other parts.
+    pub(in crate::compute::cuda::sptrsv) fn far_operands(&self, owners: &Owners) -> Result<usize> {
+        let (d, n, part) = (self.device, self.rows(), self.parts(owners)?);
+        let (far, DevicePattern { row_ptr, col_ind }) = (d.zeros::<u32>(1)?, self.pattern);
+        run!(d, kernel(d, "count_far")?, by_threads(n); n as u32, *row_ptr, *col_ind, part, far);
+        Ok(d.host(&far)?[0] as usize)
+    }
+
+    /// Steps of the longest chain of dependencies: one to a row of the same part, `crossing` to one of another.
+    pub(in crate::compute::cuda::sptrsv) fn chain(
+        &self,
+        owners: &Owners,
+        crossing: u32,
+    ) -> Result<u32> {
+        Ok(self.waiting(&self.parts(owners)?, crossing)?.last)
+    }
+
+    fn waiting(&self, part: &CudaSlice<u32>, crossing: u32) -> Result<Waiting> {
+        Waiting::new(self.device, self.pattern, self.backward, Some((part, crossing)))
+    }
+
+    /// Cuts it, as `host.rs` does.
+    pub(super) fn partition(&self, owners: &Owners, shape: Shape) -> Result<Partition> {
+        let (d, n) = (self.device, self.rows());
+        let (part, [slots, region]) = (self.parts(owners)?, shape.slots(owners.largest()));
+        let Waiting { time, last } = d.span("times", || self.waiting(&part, shape.crossing))?;
+        let (length, turned) = (d.alloc::<u32>(n)?, d.alloc::<u32>(n)?);
+        let (of, longest) = (kernel(d, "lengths_and_turned")?, d.zeros::<u32>(1)?);
+        run!(d, of, by_threads(n); n as u32, self.pattern.row_ptr, length, longest, turned);
+        let longest = d.host(&longest)?[0];
+        let order = d.span("order", || {
+            let begin = self.backward.then_some(&turned);
+            let by_length = sorted(d, n, &length, longest, begin)?;
+            let by_time = sorted(d, n, &time, last, Some(&by_length))?;
+            sorted(d, n, &part, owners.parts as u32 - 1, Some(&by_time))
+        })?;
+        let of_rows = SortedArg {
+            rows: n as u32,
+            lanes: shape.lanes as u32,
+            split: shape.split,
+            most: shape.most() as u32,
+            each: shape.most_each.unwrap_or(0) as u32,
+            order: address(&order),
+            part: address(&part),
+            time: address(&time),
+            length: address(&length),
+        };
+        let slices = d.span("slices", || self.slices(of_rows))?;
+        let made = d.span("segments", || self.segments(&slices, owners.parts, region))?;
+        let Segments { held_in, segments, first, count } = made;
+        let columns = d.alloc::<u32>(slices.blocks)?;
+        d.span("columns", || {
+            let (held, of, marked) = (d.alloc::<Held>(n)?, kernel(d, "place_rows")?, &slices.marked);
+            run!(d, of, by_threads(n); of_rows, slices.slices, held_in, marked.mark, marked.before, held);
+            let DevicePattern { row_ptr, col_ind } = self.pattern;
+            let (of, count, backward) =
+                (kernel(d, "fill_columns")?, marked.count as u32, u32::from(self.backward));
+            let config = by_threads(32 * marked.count);
+            run!(d, of, config; of_rows, count, slices.slices, *row_ptr, *col_ind, backward, held, columns);
+            Ok(())
+        })?;
+        Ok(Partition {
+            counts: [slices.marked.count, slices.blocks, count, owners.parts],
+            slices: slices.slices,
+            order,
+            columns,
+            segments,
+            parts: first,
+            slots,
+            region,
+        })
+    }
+
+    fn slices(&self, of_rows: SortedArg) -> Result<Slices> {
+        let (d, n) = (self.device, of_rows.rows as usize);
+        let mark = d.alloc::<u32>(n)?;
+        run!(d, kernel(d, "mark_groups")?, by_threads(n); of_rows, mark);
+        let groups = Marked::new(d, n, mark)?;
+        let (mark, of) = (d.alloc::<u32>(n)?, kernel(d, "mark_slices")?);
+        run!(d, of, by_threads(n); of_rows, groups.list, groups.mark, groups.before, mark);
+        let marked = Marked::new(d, n, mark)?;
+        let count = marked.count;
+        let (slices, part) = (d.alloc::<Slice>(count)?, d.alloc::<u32>(count)?);
+        let (of, length) = (kernel(d, "describe_slices")?, d.alloc::<u32>(count)?);
+        run!(d, of, by_threads(count); of_rows, count as u32, marked.list, slices, length, part);
+        let (start, all) = starts(d, count, &length)?;
+        Ok(Slices { marked, slices, part, start, blocks: blocks(all)? })
+    }
+
+    fn segments(&self, s: &Slices, parts: usize, region: u32) -> Result<Segments> {
+        let d = self.device;
+        let of_parts = counts(d, s.marked.count, &s.part, parts - 1)?;
+        let (first, _) = starts(d, parts, &of_parts)?;
+        let count = d.alloc::<u32>(parts)?;
+        let counting = CutArg {
+            parts: parts as u32,
+            region,
+            first: address(&first),
+            slices: address(&s.slices),
+            start: address(&s.start),
+            count: address(&count),
+            ..CutArg::default()
+        };
+        let (of, config) = (kernel(d, "cut_segments")?, by_threads(32 * parts));
+        run!(d, &of, config; counting);
+        let (first_segment, all) = starts(d, parts, &count)?;
+        let (segments, segment) = (d.alloc::<u32>(all + 1)?, d.alloc::<u32>(s.marked.count)?);
+        let filling = CutArg {
+            first_segment: address(&first_segment),
+            segments: address(&segments),
+            segment: address(&segment),
+            ..counting
+        };
+        run!(d, of, config; filling);
+        Ok(Segments { held_in: segment, segments, first: first_segment, count: all })
+    }
+}
+
+/// Slices without their places in shared memory.
+struct Slices {
+    marked: Marked,
+    slices: CudaSlice<Slice>,
+    /// The part of each.
+    part: CudaSlice<u32>,
+    /// First block of each.
+    start: CudaSlice<u32>,
+    blocks: usize,
+}
+
+struct Segments {
+    /// The segment of each slice in its part.
+    held_in: CudaSlice<u32>,
+    segments: CudaSlice<u32>,
+    /// First segment of each part, and one past the last.
+    first: CudaSlice<u32>,
+    count: usize,
+}
