@@ -16,7 +16,7 @@ use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::matrix::pattern::rows::{Lengths, done, laid};
-use crate::matrix::pattern::{Pattern, scalar_pattern};
+use crate::matrix::pattern::{Pattern, PatternView, scalar_pattern};
 
 /// Cells of the small box at most.
 const MOST_CELLS: usize = 1 << 15;
@@ -36,22 +36,20 @@ pub struct BoxFill {
     pub lines: Option<[Vec<Lines>; 2]>,
     /// Entries of L and U.
     pub entries: [usize; 2],
-    /// Rows of L and U of the small box.
-    pub halves: [Alike; 2],
     /// Factors of the small box.
     pub small: FillPattern,
+    /// Of L and U of the small box what their rows are in the large one.
+    pub halves: [Alike; 2],
     extents: [usize; 3],
     small_extents: [usize; 3],
     /// For each coordinate along an axis that of the small box whose rows are alike.
     like: [Vec<usize>; 3],
 }
 
-/// Rows of a triangle of the small box.
+/// Rows of a triangle of the small box as they are in the large one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alike {
-    /// Start of the row of each cell in `apart`; one more entry than cells.
-    pub start: Vec<u32>,
-    /// Columns less the row they are in, in the large box.
+    /// For each entry its column less its row.
     pub apart: Vec<i32>,
     /// Equal numbers for cells with equal rows.
     kind: Vec<u16>,
@@ -198,6 +196,11 @@ impl BoxFill {
         cells
     }
 
+    /// L (0) or U (1) of the small box.
+    pub(crate) fn small_half(&self, at: usize) -> PatternView<'_> {
+        [&self.small.lower, &self.small.upper][at].view()
+    }
+
     /// All rows of L and U.
     pub fn pattern(&self, threads: Threads, block_size: usize) -> FillPattern {
         let cells = self.cells(threads);
@@ -214,10 +217,11 @@ impl BoxFill {
         block_size: usize,
     ) -> Pattern<'static> {
         let half = &self.halves[at];
-        let of = |i: usize| [half.row(cells[i]).len()];
+        let row = |i: usize| &half.apart[self.small_half(at).range(cells[i] as usize)];
+        let of = |i: usize| [row(i).len()];
         let lengths = Lengths { rows: cells.len(), block_size, of };
         let [rows] = laid(threads, &lengths, |i, [to]| {
-            for (to, apart) in to.iter_mut().zip(half.row(cells[i])) {
+            for (to, apart) in to.iter_mut().zip(row(i)) {
                 *to = (i as i32 + apart) as u32;
             }
         });
@@ -341,13 +345,7 @@ impl Alike {
             let next = known.len() as u16;
             kind.push(*known.entry(&apart[half.view().range(i)]).or_insert(next));
         }
-        Self { start: half.row_ptr.to_vec(), apart, kind }
-    }
-
-    #[inline]
-    fn row(&self, cell: u16) -> &[i32] {
-        let cell = cell as usize;
-        &self.apart[self.start[cell] as usize..self.start[cell + 1] as usize]
+        Self { apart, kind }
     }
 }
 
@@ -435,7 +433,8 @@ mod tests {
     fn rows_alternate_by_the_last_update() {
         let a = around([24, 23, 25], 1);
         let told = BoxFill::of(&a, 2, LevelRule::Overwrite).expect("told");
-        let row = |i: usize| told.halves[0].row(told.cells(Threads::One)[i]).len();
+        let cells = told.cells(Threads::One);
+        let row = |i: usize| told.small_half(0).range(cells[i] as usize).len();
         let at = |y: usize, z: usize| row((z * 23 + y) * 24 + 12);
         for (y, z) in [(10, 10), (12, 10), (8, 14)] {
             assert_eq!([at(y, z), at(y, z + 1), at(y + 1, z), at(y + 1, z + 1)], [3, 9, 7, 6]);

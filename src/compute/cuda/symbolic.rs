@@ -257,7 +257,7 @@ fn without_diagonal(d: &Device, n: usize, diagonal: &CudaSlice<u32>) -> Result<V
 /// The rows of L (0) or U (1) of a box; `cells` are [those](BoxFill::cells) of the rows.
 fn box_rows(d: &Device, told: &BoxFill, cells: &CudaSlice<u16>, at: usize) -> Result<Rows> {
     let (half, entries) = (&told.halves[at], told.entries[at]);
-    let (start, apart) = (d.copied(&half.start)?, d.copied(&half.apart)?);
+    let (start, apart) = (d.copied(told.small_half(at).row_ptr)?, d.copied(&half.apart)?);
     let (n, length) = (cells.len(), d.alloc::<u32>(cells.len())?);
     let (rows, config) = (n as u32, by_threads(n));
     run!(d, plain(d, "box_lengths")?, config; rows, *cells, start, length);
