@@ -278,6 +278,7 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
         const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
         const u32 own_part = part ? part[i] : 0;
         u32 own = 0;
+        // the nearest rows are done last: they come last
         for (u32 first = row_ptr[i]; first < end; first += EACH) {
             bool there;
             do {
@@ -285,7 +286,8 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
 #pragma unroll
                 for (u32 e = first; e < first + EACH; ++e) {
                     if (e >= end) break;
-                    const u32 column = col_ind[e], needed = load_relaxed(&level[column]);
+                    const u32 column = col_ind[backward ? end - 1 - (e - row_ptr[i]) : e];
+                    const u32 needed = load_relaxed(&level[column]);
                     if (needed == NONE) there = false;
                     else own = max(own, needed + (part && part[column] != own_part ? crossing : 1));
                 }

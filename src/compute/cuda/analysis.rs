@@ -1,7 +1,8 @@
 //! What is known of both triangles of factors from their patterns.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::device::Device;
@@ -63,13 +64,17 @@ pub(super) struct Analysis {
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
     lattice: OnceCell<Option<Lattice>>,
+    /// Steps of the longest chains of dependencies in parts of L, by the runs of rows and their parts: a choice and a plan
+    /// ask for the same.
+    pub(super) chains: RefCell<HashMap<[Vec<u32>; 2], u32>>,
 }
 
 impl Analysis {
     pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
         let pattern = Arc::clone(pattern);
         let (schedules, stencils, lattice) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { pattern, triangles: None, boxed: None, schedules, stencils, lattice }
+        let chains = RefCell::default();
+        Self { pattern, triangles: None, boxed: None, schedules, stencils, lattice, chains }
     }
 
     /// The same of a pattern that the device has made, which finds the schedules, too, unless a stencil tells

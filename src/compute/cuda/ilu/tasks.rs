@@ -66,17 +66,35 @@ impl Launch {
 }
 
 /// Blocks of the longest row that is worked on in shared memory: of lengths, all but the longest
-/// hundredth, where all would leave room for fewer than `several` thread blocks; at most `most`.
-fn held(rows: usize, length: impl Fn(usize) -> usize + Sync, several: usize, most: usize) -> usize {
+/// hundredth, where all would leave room for fewer than `several` thread blocks; at most `most`. And of the longest row.
+fn held(
+    rows: usize,
+    length: impl Fn(usize) -> usize + Sync,
+    several: usize,
+    most: usize,
+) -> [usize; 2] {
     let lengths = || (0..rows).into_par_iter().with_min_len(4096).map(&length);
-    let Some(longest) = lengths().max() else { return 0 };
+    let longest = lengths().max().unwrap_or(0);
     if longest <= several {
-        return longest;
+        return [longest; 2];
     }
-    let mut lengths: Vec<usize> = lengths().collect();
-    let at = (lengths.len() - 1) * 99 / 100;
-    let (_, &mut common, _) = lengths.select_nth_unstable(at);
-    common.max(several).min(most).min(longest)
+    // how many rows have each length
+    let none = || vec![0usize; longest + 1];
+    let count = |mut counts: Vec<usize>, length: usize| {
+        counts[length] += 1;
+        counts
+    };
+    let sum = |mut a: Vec<usize>, b: Vec<usize>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let counts = lengths().fold(none, count).reduce(none, sum);
+    let mut left = (rows - 1) * 99 / 100 + 1;
+    let common = counts.iter().position(|&count| {
+        left = left.saturating_sub(count);
+        left == 0
+    });
+    [common.unwrap_or(longest).max(several).min(most).min(longest), longest]
 }
 
 /// Words that tell a thread block about a row.
@@ -114,13 +132,13 @@ impl Rows {
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
         let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);
-        let held = held(rows, length, launch.room(part), launch.room(bytes));
+        let [held, longest] = held(rows, length, launch.room(part), launch.room(bytes));
         // even, so that pairs of numbers behind the list are aligned
         let common = updates.map_or(0, |u| u.common.next_multiple_of(2));
         let listed = if launch.bytes(held, common) <= part.max(bytes / 2) { common } else { 0 };
         let mut spilled = Vec::new();
         let mut spilled_blocks = 0;
-        if (0..rows).into_par_iter().with_min_len(4096).any(|i| length(i) > held) {
+        if longest > held {
             spilled = vec![0; rows];
             for (i, start) in spilled.iter_mut().enumerate() {
                 *start = spilled_blocks as u32;
@@ -229,11 +247,12 @@ mod tests {
     #[test]
     fn shared_memory_is_for_common_rows() {
         let lengths = |longest| move |i| if i == 7 { longest } else { 5 };
-        assert_eq!(held(200, lengths(20), 20, 80), 20);
+        assert_eq!(held(200, lengths(20), 20, 80), [20, 20]);
         // the one long row finds its place elsewhere; the room of several is there anyway
-        assert_eq!(held(200, lengths(21), 20, 80), 20);
-        assert_eq!(held(9, |_| 50, 20, 80), 50);
-        assert_eq!(held(9, |_| 90, 20, 80), 80);
-        assert_eq!(held(0, |_| 5, 20, 80), 0);
+        assert_eq!(held(200, lengths(21), 20, 80), [20, 21]);
+        assert_eq!(held(9, |_| 50, 20, 80), [50, 50]);
+        assert_eq!(held(9, |_| 90, 20, 80), [80, 90]);
+        assert_eq!(held(200, |i| i + 1, 20, 500), [198, 200]);
+        assert_eq!(held(0, |_| 5, 20, 80), [0, 0]);
     }
 }

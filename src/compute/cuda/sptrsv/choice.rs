@@ -142,13 +142,18 @@ fn candidates_at(
     let levels = analysis.levels(d, block_size).into_iter().sum();
     let multiprocessors = d.multiprocessors();
     let resident = multiprocessors.min(d.limits().resident);
-    // a device that fails does so again when a plan is made
-    let chain = |parts: &Parts| partitioned::chain(d, f, parts).ok();
+    let stencils = analysis.stencils(d, block_size);
+    // couplings of a stencil that lead back are left out of account until a plan is made; a device that fails does so
+    // again then
+    let chain = |parts: &Parts| match stencils {
+        Ok(_) => Some(0),
+        Err(_) => partitioned::chain(d, (analysis, f), parts).ok(),
+    };
     Shape::new(
         [&f.pattern, analysis.rows().pattern],
         (block_size, precision),
         (analysis.lattice(), &chain),
-        (levels, analysis.stencils(d, block_size)),
+        (levels, stencils),
         [multiprocessors as usize, resident as usize, d.shared_bytes()],
         [byte, handover],
     )

@@ -144,18 +144,24 @@ fn row_starts<'a>(d: &Device, rows: &'a Lazy, there: &DevicePattern) -> Result<C
 }
 
 /// Steps of the longest chain of dependencies in parts of L.
-pub(super) fn chain(d: &Device, f: &Structure, parts: &Parts) -> Result<u32> {
-    let [lower, _] = triangles(d, f);
-    let ranges;
+pub(super) fn chain(
+    d: &Device,
+    (analysis, f): (&Analysis, &Structure),
+    parts: &Parts,
+) -> Result<u32> {
     let owners = match parts {
-        Parts::Owned(owners) => owners,
+        Parts::Owned(owners) => owners.clone(),
         Parts::Ranges(count) => {
-            let starts = row_starts(d, &f.pattern.lower, &f.lower)?;
-            ranges = Owners::ranges(&starts, false, *count);
-            &ranges
+            Owners::ranges(&row_starts(d, &f.pattern.lower, &f.lower)?, false, *count)
         }
     };
-    lower.chain(owners, Costs::CROSSING_STEPS)
+    let key = [owners.starts.clone(), owners.of_run.clone()];
+    if let Some(&known) = analysis.chains.borrow().get(&key) {
+        return Ok(known);
+    }
+    let found = d.span("chain", || triangles(d, f)[0].chain(&owners, Costs::CROSSING_STEPS))?;
+    analysis.chains.borrow_mut().insert(key, found);
+    Ok(found)
 }
 
 impl Plan {
@@ -190,7 +196,7 @@ impl Plan {
             crossing: 4,
         };
         let most = d.multiprocessors().min(d.limits().resident) as usize;
-        let chain = |parts: &Parts| chain(d, f, parts).ok();
+        let chain = |parts: &Parts| chain(d, (s.analysis, f), parts).ok();
         let tiles = s.analysis.lattice().and_then(|lattice| {
             Tiles::of(lattice, p.rows(), (most, parts), costs(p, b, split), &chain)
         });
@@ -208,7 +214,8 @@ impl Plan {
         let (split, ahead) = in_kernel_row(b);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
         let starts = Self::starts(s)?;
-        let (chain, costs) = (|parts: &Parts| chain(d, f, parts).ok(), costs(p, b, split));
+        let (chain, costs) =
+            (|parts: &Parts| chain(d, (s.analysis, f), parts).ok(), costs(p, b, split));
         let parts = Parts::resident(s.analysis.lattice(), p.rows(), most, costs, &chain);
         let owners = Parts::Owned(parts.owners(&starts[0], false));
         let shape = partition::Shape {
