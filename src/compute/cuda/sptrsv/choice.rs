@@ -6,7 +6,8 @@
 use rayon::prelude::*;
 
 use super::owners::Parts;
-use super::{ALGORITHMS, ANY, Algorithm, algorithm, partitioned, suited};
+use super::partition;
+use super::{ALGORITHMS, ANY, Algorithm, algorithm, suited};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::measure::median;
@@ -147,7 +148,7 @@ fn candidates_at(
     // again then
     let chain = |parts: &Parts| match stencils {
         Ok(_) => Some(0),
-        Err(_) => partitioned::chain(d, (analysis, f), parts).ok(),
+        Err(_) => partition::chain(d, (analysis, f), parts).ok(),
     };
     Shape::new(
         [&f.pattern, analysis.rows().pattern],

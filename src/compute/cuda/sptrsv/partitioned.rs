@@ -9,7 +9,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
 use super::choice::Shape;
 use super::owners::{Costs, Owners, Parts, Tiles};
-use super::partition::{self, Partition, Strict};
+use super::partition::{self, Partition, chain, row_starts, triangles};
 use super::triangles::{self, Triangles};
 use super::{Algorithm, InHalves, Solve, System};
 use crate::base::choices::FactorPrecision;
@@ -24,7 +24,6 @@ use crate::compute::cuda::sources::{PARTITIONED, Variant};
 use crate::compute::cuda::storage::{DevicePattern, Structure};
 use crate::compute::cuda::symbolic::Place;
 use crate::compute::trisolve::Description;
-use crate::matrix::pattern::Lazy;
 use crate::symbolic::FillPattern;
 pub(in crate::compute::cuda) use variants::RESIDENT_THREADS;
 use variants::{
@@ -126,42 +125,6 @@ fn on_grid(s: &Shape) -> Option<f64> {
     let most = (s.multiprocessors, range_count(p, block_size, split));
     let tiles = Tiles::of(s.lattice?, p.rows(), most, costs(p, block_size, split), s.chain)?;
     Some(2e-6 * tiles.best_time())
-}
-
-/// L and U on the device.
-fn triangles<'a>(d: &'a Device, f: &'a Structure) -> [Strict<'a>; 2] {
-    let strict = |pattern, backward| Strict { device: d, pattern, backward };
-    [strict(&*f.lower, false), strict(&*f.upper, true)]
-}
-
-/// Where the rows of a triangle begin, on the host.
-fn row_starts<'a>(d: &Device, rows: &'a Lazy, there: &DevicePattern) -> Result<Cow<'a, [u32]>> {
-    Ok(if rows.is_there() {
-        Cow::Borrowed(&rows.row_ptr)
-    } else {
-        Cow::Owned(d.host_part(&there.row_ptr, rows.rows() + 1)?)
-    })
-}
-
-/// Steps of the longest chain of dependencies in parts of L.
-pub(super) fn chain(
-    d: &Device,
-    (analysis, f): (&Analysis, &Structure),
-    parts: &Parts,
-) -> Result<u32> {
-    let owners = match parts {
-        Parts::Owned(owners) => owners.clone(),
-        Parts::Ranges(count) => {
-            Owners::ranges(&row_starts(d, &f.pattern.lower, &f.lower)?, false, *count)
-        }
-    };
-    let key = [owners.starts.clone(), owners.of_run.clone()];
-    if let Some(&known) = analysis.chains.borrow().get(&key) {
-        return Ok(known);
-    }
-    let found = d.span("chain", || triangles(d, f)[0].chain(&owners, Costs::CROSSING_STEPS))?;
-    analysis.chains.borrow_mut().insert(key, found);
-    Ok(found)
 }
 
 impl Plan {

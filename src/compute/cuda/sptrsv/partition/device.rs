@@ -1,16 +1,21 @@
 //! Plans of parts that the device makes (`kernels/sptrsv/partition.cu`).
 
+use std::borrow::Cow;
+
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::{Owners, Partition, Shape, Slice, blocks};
 use crate::base::error::Result;
+use crate::compute::cuda::analysis::Analysis;
 use crate::compute::cuda::compressed::{by_threads, counts, run, starts};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, address};
 use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::sources::PARTITION;
-use crate::compute::cuda::storage::DevicePattern;
+use crate::compute::cuda::sptrsv::owners::{Costs, Parts};
+use crate::compute::cuda::storage::{DevicePattern, Structure};
 use crate::compute::cuda::symbolic::{Waiting, sorted};
+use crate::matrix::pattern::Lazy;
 
 shared! {
     SortedArg = "Sorted" of "sptrsv/partition.cu" { rows: u32, lanes: u32, split: u32, most: u32, each: u32, order: Address, part: Address, time: Address, length: Address }
@@ -20,6 +25,49 @@ shared! {
 
 fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
     d.kernel(&PARTITION, 0, name)
+}
+
+/// L and U on the device.
+pub(in crate::compute::cuda::sptrsv) fn triangles<'a>(
+    d: &'a Device,
+    f: &'a Structure,
+) -> [Strict<'a>; 2] {
+    let strict = |pattern, backward| Strict { device: d, pattern, backward };
+    [strict(&*f.lower, false), strict(&*f.upper, true)]
+}
+
+/// Where the rows of a triangle begin, on the host.
+pub(in crate::compute::cuda::sptrsv) fn row_starts<'a>(
+    d: &Device,
+    rows: &'a Lazy,
+    there: &DevicePattern,
+) -> Result<Cow<'a, [u32]>> {
+    Ok(if rows.is_there() {
+        Cow::Borrowed(&rows.row_ptr)
+    } else {
+        Cow::Owned(d.host_part(&there.row_ptr, rows.rows() + 1)?)
+    })
+}
+
+/// Steps of the longest chain of dependencies in parts of L.
+pub(in crate::compute::cuda::sptrsv) fn chain(
+    d: &Device,
+    (analysis, f): (&Analysis, &Structure),
+    parts: &Parts,
+) -> Result<u32> {
+    let owners = match parts {
+        Parts::Owned(owners) => owners.clone(),
+        Parts::Ranges(count) => {
+            Owners::ranges(&row_starts(d, &f.pattern.lower, &f.lower)?, false, *count)
+        }
+    };
+    let key = [owners.starts.clone(), owners.of_run.clone()];
+    if let Some(&known) = analysis.chains.borrow().get(&key) {
+        return Ok(known);
+    }
+    let found = d.span("chain", || triangles(d, f)[0].chain(&owners, Costs::CROSSING_STEPS))?;
+    analysis.chains.borrow_mut().insert(key, found);
+    Ok(found)
 }
 
 /// A strictly triangular pattern on the device.
