@@ -12,6 +12,7 @@ pub(crate) mod rounds;
 pub mod schema;
 mod step;
 pub mod table;
+mod times;
 
 pub use schema::Record;
 
