@@ -13,29 +13,18 @@
 //! Entries of one place are added up on the way where there are many, so that a file of duplicates takes
 //! no more memory than the matrix that it stands for. What does not fit in memory is an error.
 
+mod part;
 mod sort;
-
-use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
 use crate::base::measure::{check_memory, memory_free};
 use crate::base::memory;
 use crate::matrix::Csr;
 
+use part::mostly_repeated;
+pub(super) use part::{Entry, Part, Ranges};
 use sort::{finish_in_order, merge, sort_rows, sum_duplicates, zeros};
 
-/// One stored or mirrored entry, row and column from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Entry {
-    pub(super) row: u32,
-    pub(super) col: u32,
-    pub(super) value: f64,
-}
-
-/// Entries a range should hold on average: 16 bytes each, about one second-level cache.
-const RANGE: usize = 1 << 15;
-/// Most ranges, which bounds the counters of the first pass.
-const RANGES: usize = 1 << 10;
 /// Most entries: their indices have 32 bits.
 pub(super) const LARGEST: usize = u32::MAX as usize;
 /// Bytes of an entry in the arrays of a matrix.
@@ -46,78 +35,6 @@ pub(super) const MANY: usize = 8 << 20;
 const STEP: usize = 1 << 20;
 /// Rows below which empty ones are not worth a question (64 MiB of row pointers).
 const FEW_ROWS: usize = 1 << 24;
-
-/// How the rows are split into ranges.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ranges {
-    /// A range holds `2^shift` rows.
-    shift: u32,
-    count: usize,
-}
-
-impl Ranges {
-    /// Ranges for a matrix of `rows` rows (at least 1) and about `entries` entries.
-    pub(super) fn new(rows: usize, entries: usize) -> Self {
-        let count = (entries / RANGE).clamp(1, RANGES);
-        let shift = rows.div_ceil(count).next_power_of_two().trailing_zeros();
-        Self { shift, count: ((rows - 1) >> shift) + 1 }
-    }
-
-    fn of(self, entry: &Entry) -> usize {
-        // as a usize: beyond 2^31 rows one range takes a shift by all 32 bits
-        entry.row as usize >> self.shift
-    }
-}
-
-/// Entries of consecutive lines.
-#[derive(Debug)]
-pub(super) struct Part {
-    /// In the order of the file within each range.
-    entries: Vec<Entry>,
-    /// Start of each range in `entries`, and their end; empty when the rows never decrease.
-    starts: Vec<usize>,
-}
-
-impl Part {
-    /// Takes `entries` in the order of the file.
-    pub(super) fn new(entries: Vec<Entry>, ranges: Ranges) -> Self {
-        if entries.is_sorted_by(|a, b| a.row <= b.row) {
-            return Self { entries, starts: Vec::new() };
-        }
-        let mut starts = vec![0; ranges.count + 1];
-        for e in &entries {
-            starts[ranges.of(e) + 1] += 1;
-        }
-        for r in 0..ranges.count {
-            starts[r + 1] += starts[r];
-        }
-        let mut next = starts.clone();
-        let mut together = vec![Entry::default(); entries.len()];
-        for e in &entries {
-            let to = &mut next[ranges.of(e)];
-            together[*to] = *e;
-            *to += 1;
-        }
-        Self { entries: together, starts }
-    }
-
-    /// Makes sure that `starts` is there.
-    fn locate(&mut self, ranges: Ranges) {
-        if self.starts.is_empty() {
-            let start = |r: usize| self.entries.partition_point(|e| ranges.of(e) < r);
-            self.starts = (0..=ranges.count).map(start).collect();
-        }
-    }
-
-    /// The entries, in the order of the file where there is one range.
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    fn range(&self, r: usize) -> &[Entry] {
-        &self.entries[self.starts[r]..self.starts[r + 1]]
-    }
-}
 
 /// What is known of a matrix before its entries come.
 #[derive(Clone, Copy, Debug)]
@@ -285,7 +202,7 @@ impl Assembly {
             return Err(Error::input(format!("{entries} entries: the limit is {LARGEST}")));
         }
         if let Some((counts, all)) = &mut self.counts {
-            count_rows(counts, &part);
+            part.count_rows(counts);
             *all += more;
             return Ok(());
         }
@@ -355,9 +272,9 @@ impl Assembly {
         before.count_rows(&mut counts);
         let parts = std::mem::take(&mut self.parts);
         for part in &parts {
-            count_rows(&mut counts, part);
+            part.count_rows(&mut counts);
         }
-        count_rows(&mut counts, part);
+        part.count_rows(&mut counts);
         let all = self.waiting + before.col_ind.len() + part.entries.len();
         (self.waiting, self.counts) = (0, Some((counts, all)));
         Ok(())
@@ -423,19 +340,6 @@ fn counted(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// Whether half of the entries of the fullest range or more share a place with another one.
-fn mostly_repeated(parts: &mut [Part], ranges: Ranges) -> bool {
-    parts.par_iter_mut().for_each(|p| p.locate(ranges));
-    let size = |r: usize| parts.iter().map(|p| p.range(r).len()).sum::<usize>();
-    let Some(fullest) = (0..ranges.count).max_by_key(|&r| size(r)) else { return false };
-    let entries = parts.iter().flat_map(|p| p.range(fullest));
-    let mut places: Vec<u64> = entries.map(|e| u64::from(e.row) << 32 | u64::from(e.col)).collect();
-    let all = places.len();
-    places.par_sort_unstable();
-    places.dedup();
-    2 * places.len() <= all
-}
-
 /// That there is no memory for the entries.
 fn no_memory(needed: usize, free: usize) -> Error {
     let gb = |bytes: usize| bytes as f64 / 1e9;
@@ -456,12 +360,6 @@ fn arrays(capacity: usize) -> Result<(Vec<u32>, Vec<f64>)> {
 fn refused(entries: usize) -> Error {
     let gb = (OF_AN_ENTRY * entries) as f64 / 1e9;
     Error::memory(format!("the system refused {gb:.1} GB for the entries"))
-}
-
-fn count_rows(counts: &mut [u32], part: &Part) {
-    for e in &part.entries {
-        counts[e.row as usize] += 1;
-    }
 }
 
 impl Counted {

@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::{InOrder, Part, RANGE, Ranges, arrays};
+use super::part::{Part, RANGE, Ranges};
+use super::{InOrder, arrays};
 use crate::base::error::Result;
 
 /// Rows up to this length are sorted by insertion.
