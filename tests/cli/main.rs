@@ -1,6 +1,7 @@
 //! The program as its users run it: its flags, files, tables and messages.
 
 mod advise;
+mod archives;
 mod backends;
 #[cfg(unix)]
 mod bad_input;

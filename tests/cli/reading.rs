@@ -14,7 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::common;
-use crate::common::program::{ran, text};
+use crate::common::program::{program, ran, text};
 
 const HEAD: &str = "%%MatrixMarket matrix coordinate real general\n";
 /// 0.8 GB of addresses, of which threads take a part.
@@ -24,13 +24,6 @@ const LIMIT: &str = "-v 800000";
 fn limited(limit: &str, arguments: &[&str]) -> Command {
     let mut command = common::program::limited(limit, arguments);
     command.env("RAYON_NUM_THREADS", "2").env("BILU_BENCH_CACHE", "off");
-    command
-}
-
-fn program(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
-    command.args(arguments).env("NO_COLOR", "1").env("BILU_BENCH_CACHE", "off");
-    command.stdin(Stdio::null());
     command
 }
 

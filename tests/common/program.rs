@@ -14,6 +14,14 @@ pub(crate) fn ran(command: &mut Command, code: i32) -> Output {
     output
 }
 
+/// The program without its cache.
+pub(crate) fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
+    command.args(arguments).env("NO_COLOR", "1").env("BILU_BENCH_CACHE", "off");
+    command.stdin(Stdio::null());
+    command
+}
+
 /// The program under a limit of the shell's `ulimit`.
 pub(crate) fn limited(limit: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
