@@ -3,33 +3,20 @@
 use std::sync::Arc;
 
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
-use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
+use bilu_bench::case::{Case, Format, Orthogonalisation, Side};
 use bilu_bench::compute;
 use bilu_bench::compute::krylov::{Outcome, Settings, Stop, System};
 use bilu_bench::compute::{Backend, Visitor};
-use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
 use bilu_bench::methods::precond::{Phase, Phases, Setup};
 use bilu_bench::methods::{precond, solver};
-use bilu_bench::problem::{self, Problem};
-use bilu_bench::record::Record;
+use bilu_bench::problem::Problem;
 
+use crate::cases::{load, of, run};
 use crate::common;
-
-fn load(spec: &str) -> Problem {
-    problem::load(spec, ReadAs::Expanded).expect("generator")
-}
 
 fn correction(precond: &str, block_size: usize) -> Case {
     Case { solver: "correction".into(), precond: precond.into(), block_size, ..Case::default() }
-}
-
-fn run(matrix: Csr, b: &[f64], case: &Case) -> Record {
-    let (name, matrix) = ("test".into(), matrix.into());
-    let problem = Problem { name, matrix, grid: None, own_rhs: None, remarks: Vec::new() };
-    let measure = Measure { max_repetitions: 1, ..Measure::default() };
-    run_case(case, &problem, b, &measure, &mut |_| true).expect("not cancelled")
 }
 
 /// Solves on a backend and keeps the residual of every correction.
@@ -217,18 +204,18 @@ fn ends_are_named() {
         Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![value; 2]).expect("a diagonal matrix")
     };
     // I - A = -2 I: the residual doubles, and 2^34 is the first power above 1e10
-    let grows = run(diagonal(3.0), &[1.0, 1.0], &correction("none", 1));
+    let grows = run(&of(diagonal(3.0)), &[1.0, 1.0], &correction("none", 1));
     assert_eq!((grows.status, grows.convergence.iterations), (Status::Diverged, 34));
     assert_eq!(grows.reason.as_deref(), Some("the residual grew without bound"));
     // I - A = -I: it stays; nine spans of 50 corrections are compared
-    let stays = run(diagonal(2.0), &[1.0, 1.0], &correction("none", 1));
+    let stays = run(&of(diagonal(2.0)), &[1.0, 1.0], &correction("none", 1));
     assert_eq!((stays.status, stays.convergence.iterations), (Status::Stagnated, 450));
     // I - A = I / 2: one bit each, 2^-20 is the first below 1e-6
-    let halves = run(diagonal(0.5), &[1.0, 1.0], &correction("none", 1));
+    let halves = run(&of(diagonal(0.5)), &[1.0, 1.0], &correction("none", 1));
     assert_eq!((halves.status, halves.convergence.iterations), (Status::Converged, 20));
     assert_eq!(halves.convergence.monitored_residual, Some(0.5_f64.powi(20)));
     assert_eq!(halves.convergence.true_residual, Some(0.5_f64.powi(20)));
     let limited = Case { max_iterations: 7, ..correction("none", 1) };
-    let limited = run(diagonal(0.5), &[1.0, 1.0], &limited);
+    let limited = run(&of(diagonal(0.5)), &[1.0, 1.0], &limited);
     assert_eq!((limited.status, limited.convergence.iterations), (Status::NotConverged, 7));
 }

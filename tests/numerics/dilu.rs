@@ -2,22 +2,16 @@
 //! though products by A come with its solves.
 
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
-use bilu_bench::case::{Case, ReadAs};
-use bilu_bench::config::sampling::Measure;
-use bilu_bench::problem::{self, Problem};
+use bilu_bench::case::Case;
+use bilu_bench::problem::Problem;
 use bilu_bench::record::Record;
 
+use crate::cases::{load, run_with_history};
 use crate::common;
-
-fn load(spec: &str) -> Problem {
-    problem::load(spec, ReadAs::Expanded).expect("generator")
-}
 
 fn run(problem: &Problem, case: &Case) -> Record {
     let b = common::random_vector(problem.matrix.rows(), 7);
-    let measure = Measure { max_repetitions: 1, history: 1000, ..Measure::default() };
-    run_case(case, problem, &b, &measure, &mut |_| true).expect("not cancelled")
+    run_with_history(problem, &b, case, 1000)
 }
 
 fn case(precond: &str, solver: &str, backend: &str, block_size: usize) -> Case {

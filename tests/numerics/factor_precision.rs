@@ -1,17 +1,15 @@
 //! Factors stored in float32: what that does to solvers, to memory, and to factors that do not fit.
 
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
-use bilu_bench::case::{Case, FactorPrecision, ReadAs};
-use bilu_bench::config::sampling::Measure;
+use bilu_bench::case::{Case, FactorPrecision};
 use bilu_bench::matrix::Csr;
-use bilu_bench::problem::{self, Problem};
+use bilu_bench::problem::Problem;
 use bilu_bench::record::Record;
 
+use crate::cases::{self, load};
+
 fn run(case: &Case, problem: &Problem) -> Record {
-    let measure = Measure { max_repetitions: 1, ..Measure::default() };
-    let b = vec![1.0; problem.matrix.rows()];
-    run_case(case, problem, &b, &measure, &mut |_| true).expect("not abandoned")
+    cases::run(problem, &vec![1.0; problem.matrix.rows()], case)
 }
 
 /// The same in both precisions.
@@ -22,7 +20,7 @@ fn both(case: &Case, problem: &Problem) -> [Record; 2] {
 
 #[test]
 fn iterations_stay_and_bytes_halve() {
-    let problem = problem::load("poisson3d:20", ReadAs::Expanded).unwrap();
+    let problem = load("poisson3d:20");
     for backend in ["cpu", "cpu-mt"] {
         for (block_size, fill) in [(1, 0), (1, 1), (1, 2), (4, 1), (10, 0)] {
             let case = Case {
@@ -51,7 +49,7 @@ fn iterations_stay_and_bytes_halve() {
 
 #[test]
 fn numbers_of_16_bits_cost_two_bytes_and_a_scale_for_each_row() {
-    let problem = problem::load("poisson3d:15", ReadAs::Expanded).unwrap();
+    let problem = load("poisson3d:15");
     let n = 15 * 15 * 15;
     for (precond, block_size, fill) in
         [("bilu", 1, 0), ("bilu", 1, 2), ("bilu", 3, 1), ("bilu", 9, 0), ("jacobi", 5, 0)]
@@ -96,7 +94,7 @@ fn numbers_of_16_bits_cost_two_bytes_and_a_scale_for_each_row() {
 
 #[test]
 fn refinement_reaches_a_residual_that_one_correction_does_not() {
-    let problem = problem::load("convdiff3d:12,px=0.3", ReadAs::Expanded).unwrap();
+    let problem = load("convdiff3d:12,px=0.3");
     for factor_precision in [FactorPrecision::Float64, FactorPrecision::Float16] {
         for (inner_rtol, fewest) in [(1e-2, 6), (1e-6, 2)] {
             let (solver, rtol) = ("gmres-ir".into(), 1e-12);
@@ -114,7 +112,7 @@ fn refinement_reaches_a_residual_that_one_correction_does_not() {
 
 #[test]
 fn diagonal_blocks_alone_are_stored_in_float32_too() {
-    let problem = problem::load("poisson3d:12", ReadAs::Expanded).unwrap();
+    let problem = load("poisson3d:12");
     let case = Case { precond: "jacobi".into(), block_size: 3, ..Case::default() };
     let [double, single] = both(&case, &problem);
     assert_eq!([&double, &single].map(|r| r.status), [Status::Converged; 2]);
@@ -124,7 +122,7 @@ fn diagonal_blocks_alone_are_stored_in_float32_too() {
 
 #[test]
 fn factors_beyond_float32_end_the_run_and_name_their_row() {
-    let mut problem = problem::load("poisson3d:8", ReadAs::Expanded).unwrap();
+    let mut problem = load("poisson3d:8");
     let mut a = Csr::clone(&problem.matrix);
     let row = a.row_ptr()[100] as usize..a.row_ptr()[101] as usize;
     a.values_mut()[row].iter_mut().for_each(|v| *v *= 1e-50);

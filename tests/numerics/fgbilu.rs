@@ -1,29 +1,17 @@
 //! FGBILU of Luo et al. 2015 on the CPU: the factors of block ILU(0), the same on one thread and on
 //! many, and what it says where it cannot be.
 
-use std::sync::Arc;
-
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
-use bilu_bench::case::{Case, FgbiluStyle, ReadAs};
-use bilu_bench::config::sampling::Measure;
+use bilu_bench::case::{Case, FgbiluStyle};
 use bilu_bench::matrix::Csr;
-use bilu_bench::problem::{self, Problem};
+use bilu_bench::problem::Problem;
 use bilu_bench::record::Record;
 
-fn load(spec: &str) -> Problem {
-    problem::load(spec, ReadAs::Expanded).expect("generator")
-}
-
-fn of(matrix: Csr) -> Problem {
-    let (name, matrix) = ("test".into(), Arc::new(matrix));
-    Problem { name, matrix, grid: None, own_rhs: None, remarks: Vec::new() }
-}
+use crate::cases::{load, of, run_with_history};
 
 fn run(problem: &Problem, case: &Case) -> Record {
     let b = vec![1.0; problem.matrix.rows()];
-    let measure = Measure { max_repetitions: 1, history: 10, ..Measure::default() };
-    run_case(case, problem, &b, &measure, &mut |_| true).expect("not cancelled")
+    run_with_history(problem, &b, case, 10)
 }
 
 /// Eleven corrections: the first estimate and ten more.

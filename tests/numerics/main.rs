@@ -1,10 +1,12 @@
 //! Methods against dense arithmetic, through the library, and on real matrices.
 
 mod block_ilu;
+mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod correction;
 mod dilu;
+mod endings;
 mod factor_precision;
 mod fgbilu;
 mod hard_systems;

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, Orthogonalisation, ReadAs, Side};
-use bilu_bench::config::sampling::Measure;
 use bilu_bench::methods::precond;
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::record::Record;
+
+use crate::cases;
 
 fn folder() -> Option<PathBuf> {
     let given = std::env::var_os("BILU_BENCH_MATRICES").map(PathBuf::from);
@@ -28,8 +28,7 @@ fn load(name: &str) -> Option<Problem> {
 
 fn run(problem: &Problem, rhs: &str, case: &Case) -> Record {
     let b = problem::right_hand_side(problem, rhs).expect("right-hand side");
-    let measure = Measure { max_repetitions: 1, ..Measure::default() };
-    run_case(case, problem, &b, &measure, &mut |_| true).expect("not cancelled")
+    cases::run(problem, &b, case)
 }
 
 fn case(block_size: usize, fill: usize) -> Case {
@@ -94,7 +93,7 @@ fn one_pass_of_gram_schmidt_is_repeated_often_enough_for_long_restarts() {
 
 #[test]
 fn one_reduction_a_step_costs_no_iterations() {
-    let poisson = problem::load("poisson3d:64", ReadAs::Expanded).expect("generator");
+    let poisson = cases::load("poisson3d:64");
     let iterations = |orthogonalisation| {
         let settings = Case { orthogonalisation, restart: 20, ..case(1, 0) };
         let record = run(&poisson, "ones", &settings);

@@ -2,18 +2,17 @@
 //! refused with the test that failed.
 
 use bilu_bench::base::status::Status;
-use bilu_bench::bench::run::run_case;
-use bilu_bench::case::{Case, ReadAs};
-use bilu_bench::config::sampling::Measure;
-use bilu_bench::problem::{self, right_hand_side};
+use bilu_bench::case::Case;
+use bilu_bench::problem::right_hand_side;
 use bilu_bench::record::Record;
 
+use crate::cases::{self, load};
+
 fn run(matrix: &str, rhs: &str, case: Case) -> Record {
-    let p = problem::load(matrix, ReadAs::Expanded).expect("generator");
+    let p = load(matrix);
     let b = right_hand_side(&p, rhs).expect("known");
     let case = Case { matrix: matrix.into(), rhs: rhs.into(), ..case };
-    let measure = Measure { max_repetitions: 1, ..Measure::default() };
-    run_case(&case, &p, &b, &measure, &mut |_| true).expect("not cancelled")
+    cases::run(&p, &b, &case)
 }
 
 fn case(solver: &str, precond: &str, deflation: &str) -> Case {
