@@ -14,6 +14,7 @@ pub use crate::base::refactor::Refactor;
 pub use crate::base::setting::Setting;
 pub use crate::base::shift::Shift;
 pub use crate::compute::Trisolve;
+use crate::compute::krylov;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::methods::{deflation, precond, schwarz, solver};
 pub use crate::symbolic::ordering::Ordering;
@@ -176,12 +177,9 @@ impl Case {
     }
 }
 
-/// What corrections leave unless a case says otherwise.
-const INNER_RTOL: f64 = 1e-3;
-
 /// For records without this column.
 fn inner_rtol() -> f64 {
-    INNER_RTOL
+    krylov::Settings::INNER_RTOL
 }
 
 /// For records without this column.
@@ -209,9 +207,9 @@ impl Default for Case {
             deflation: deflation::Choice::default(),
             solver: solver::gmres::METHOD.name.into(),
             side: Side::default(),
-            restart: 20,
+            restart: krylov::Settings::RESTART,
             orthogonalisation: Orthogonalisation::default(),
-            inner_rtol: INNER_RTOL,
+            inner_rtol: krylov::Settings::INNER_RTOL,
             rtol: 1e-6,
             max_iterations: 2000,
             symmetry_tolerance: SYMMETRY_TOLERANCE,

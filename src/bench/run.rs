@@ -316,7 +316,7 @@ impl Job<'_> {
         let Case { rtol, max_iterations, .. } = *case;
         let time_limit_s = self.measure.time_limit_s;
         let stop = Stop { rtol, max_iterations, time_limit_s };
-        let settings = Settings { columns, ..settings(case, stop) };
+        let settings = Settings { columns, ..case.solver_settings(stop) };
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
         let second = deflation.as_ref().map(|d| d as &dyn Projection<K>);
@@ -500,10 +500,4 @@ impl Job<'_> {
 fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResult> {
     let stop = f64::from(u8::from(!progress(stage)));
     if k.of_all(stop) > 0.0 { Err(NoResult::Cancelled) } else { Ok(()) }
-}
-
-/// What a case asks of its solver, for one right-hand side.
-pub(crate) fn settings(case: &Case, stop: Stop) -> Settings {
-    let Case { side, restart, orthogonalisation, inner_rtol, .. } = *case;
-    Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop }
 }

@@ -2,6 +2,7 @@
 
 use super::{Case, Ordering, Setting};
 use crate::compute;
+use crate::compute::krylov::{self, Stop};
 use crate::methods::{precond, solver};
 
 impl Case {
@@ -56,6 +57,18 @@ impl Case {
             factor_precision: of(Setting::FactorPrecision).factor_precision,
             trisolve: of(Setting::Trisolve).trisolve,
             fgbilu_style: of(Setting::FgbiluStyle).fgbilu_style,
+        }
+    }
+
+    /// What its solver is made with, for one right-hand side.
+    pub fn solver_settings(&self, stop: Stop) -> krylov::Settings {
+        let Self { side, restart, orthogonalisation, inner_rtol, .. } = *self;
+        krylov::Settings {
+            side,
+            restart,
+            orthogonalisation,
+            inner_rtol,
+            ..krylov::Settings::new(stop)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bilu_bench::base::status::Status;
-use bilu_bench::case::{Case, Format, Orthogonalisation, Side};
+use bilu_bench::case::{Case, Format};
 use bilu_bench::compute;
 use bilu_bench::compute::krylov::{Outcome, Settings, Stop, System};
 use bilu_bench::compute::{Backend, Visitor};
@@ -45,9 +45,7 @@ impl Visitor for Corrections<'_> {
         };
         let stop =
             Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None };
-        let (side, orthogonalisation) = (Side::default(), Orthogonalisation::default());
-        let settings =
-            Settings { side, restart: 20, orthogonalisation, inner_rtol: 1e-3, columns: 1, stop };
+        let settings = Settings::new(stop);
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         k.upload(self.b, &mut b);
         let mut solver = solver::lookup::<K>("correction").unwrap()(k, &settings, n).unwrap();

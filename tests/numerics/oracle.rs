@@ -127,18 +127,9 @@ fn check(rows: &[&Row]) -> Vec<String> {
         let n = a.rows();
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         k.upload(&problem::right_hand_side(&problem, rhs).expect("rhs"), &mut b);
-        let settings = Settings {
-            side: rows[0].side,
-            restart: 20,
-            orthogonalisation: case.orthogonalisation,
-            inner_rtol: case.inner_rtol,
-            columns: 1,
-            stop: Stop {
-                rtol: rows.iter().map(|r| r.rtol).fold(1.0, f64::min),
-                max_iterations: 2000,
-                time_limit_s: None,
-            },
-        };
+        let rtol = rows.iter().map(|r| r.rtol).fold(1.0, f64::min);
+        let stop = Stop { rtol, max_iterations: 2000, time_limit_s: None };
+        let settings = Settings { side: rows[0].side, ..Settings::new(stop) };
         let mut gmres =
             solver::lookup::<Cpu>("gmres").expect("registered")(&k, &settings, n).expect("memory");
         let mut history: Vec<f64> = Vec::new();

@@ -9,7 +9,7 @@ use super::{Bench, Finding};
 use crate::base::error::Result;
 use crate::case::{Case, Execution, Format, ReadAs, Setting, Side};
 use crate::compute::Backend;
-use crate::compute::krylov::{Settings, Stop, System, Transposed};
+use crate::compute::krylov::{Stop, System, Transposed};
 use crate::compute::preconditioner::Preconditioner;
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;
@@ -204,14 +204,8 @@ fn solves<B: Backend + 'static>(
     let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };
     let mut done = Vec::new();
     for &max_iterations in counts {
-        let settings = Settings {
-            side: case.side,
-            restart: case.restart,
-            orthogonalisation: case.orthogonalisation,
-            inner_rtol: case.inner_rtol,
-            columns: 1,
-            stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
-        };
+        let stop = Stop { rtol: 1e-9, max_iterations, time_limit_s: None };
+        let settings = case.solver_settings(stop);
         let mut method = match case.execution {
             Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, &system)?,
             _ => solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?(

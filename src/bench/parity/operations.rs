@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::error::Result;
 use crate::case::{Case, FactorPrecision, Format, LevelRule, Trisolve};
-use crate::compute::krylov::{Settings, Stop, System};
+use crate::compute::krylov::{Stop, System};
 use crate::compute::{Backend, Coef, Slot, Step};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern;
@@ -193,14 +193,8 @@ pub(super) fn iterations<B: Backend + 'static>(
         .map_err(|e| crate::Error::run(format!("{e:?}")))?;
     let matrix = k.matrix(a, case.format)?;
     let (b, mut x) = (there(k, rhs)?, k.vector(a.rows())?);
-    let settings = Settings {
-        side: case.side,
-        restart: case.restart,
-        orthogonalisation: case.orthogonalisation,
-        inner_rtol: case.inner_rtol,
-        columns: 1,
-        stop: Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None },
-    };
+    let stop = Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None };
+    let settings = case.solver_settings(stop);
     let build = solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?;
     let mut method = build(k, &settings, a.rows())?;
     let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };

@@ -11,7 +11,7 @@ use super::phases::{self, PhaseClock, PhaseSeconds};
 use super::range::Scaled;
 use super::roof::Roof;
 use super::scaling::Given;
-use super::{Job, Progress, Reuse, Solved, Stage, closed, levels, settings};
+use super::{Job, Progress, Reuse, Solved, Stage, closed, levels};
 use crate::base::error::Kind;
 use crate::base::measure::{memory_peak, now, seconds_since, without_peak};
 use crate::base::parse::choice_name;
@@ -168,11 +168,9 @@ impl Job<'_> {
         self.record.factor = FactorSize { fill_ratio, ..factor };
         let coarse = self.coarse_space(k, part)?;
 
-        let settings = settings(
-            case,
-            // all ranks agree on the limit
-            Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None },
-        );
+        // all ranks agree on the limit
+        let Case { rtol, max_iterations, .. } = *case;
+        let settings = case.solver_settings(Stop { rtol, max_iterations, time_limit_s: None });
         self.limit_s = self.measure.time_limit_s;
         let second = coarse.as_ref().map(|d| d as &dyn Projection<Distributed<L>>);
         let made = self.check_vectors(k).and_then(|()| {

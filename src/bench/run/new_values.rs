@@ -89,7 +89,6 @@ pub(super) fn near(a: &Csr, seed: u64) -> Csr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::run::settings;
     use crate::case::{Case, Format, ReadAs};
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::{Stop, System};
@@ -117,7 +116,7 @@ mod tests {
         k.fill(&mut b, 1.0);
         let stop = Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None };
         let build = solver::lookup::<Cpu>(&case.solver).expect("registered");
-        let mut method = build(k, &settings(case, stop), n).expect("memory");
+        let mut method = build(k, &case.solver_settings(stop), n).expect("memory");
         let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
         let outcome = method.solve(k, &system, &mut x, &mut ());
         (outcome.iterations, x.to_vec())

@@ -6,8 +6,8 @@ use super::crowd::Crowd;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::watch::{CaseMonitor, History};
 use super::{
-    Job, NoResult, Reuse, Solved, Stage, begun, closed, going, levels, range, scaling, settings,
-    traffic, without_backend,
+    Job, NoResult, Reuse, Solved, Stage, begun, closed, going, levels, range, scaling, traffic,
+    without_backend,
 };
 use crate::base::error::Result;
 use crate::base::measure::median;
@@ -447,7 +447,8 @@ impl Job<'_> {
         x: &mut K::Vector,
         step: usize,
     ) -> Result<(Outcome, f64), NoResult> {
-        let (case, n, settings) = (self.case, self.a.rows(), settings(self.case, stop));
+        let (case, n) = (self.case, self.a.rows());
+        let settings = case.solver_settings(stop);
         let mut method: Box<dyn Solver<K>> = match case.execution {
             Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, system)?,
             _ => solver::lookup::<K>(&case.solver).expect("looked up before")(k, &settings, n)?,

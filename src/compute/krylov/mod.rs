@@ -60,6 +60,25 @@ pub struct Settings {
     pub stop: Stop,
 }
 
+impl Settings {
+    /// Basis vectors of GMRES unless a case says otherwise.
+    pub(crate) const RESTART: usize = 20;
+    /// What corrections leave unless a case says otherwise.
+    pub(crate) const INNER_RTOL: f64 = 1e-3;
+
+    /// The defaults, for one right-hand side.
+    pub fn new(stop: Stop) -> Self {
+        Self {
+            side: Side::default(),
+            restart: Self::RESTART,
+            orthogonalisation: Orthogonalisation::default(),
+            inner_rtol: Self::INNER_RTOL,
+            columns: 1,
+            stop,
+        }
+    }
+}
+
 /// A method of which a GPU has a kernel for a whole solve, `kernels/krylov/NAME.cu`.
 #[derive(Clone, Copy, Debug)]
 pub struct Persistent {

@@ -91,8 +91,7 @@ fn solve(
     let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
     b.copy_from_slice(rhs);
     let stop = Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None };
-    let Case { side, orthogonalisation, inner_rtol, .. } = *case;
-    let settings = Settings { side, restart: 30, orthogonalisation, inner_rtol, columns: 1, stop };
+    let settings = Settings { restart: 30, ..case.solver_settings(stop) };
     let build = solver::lookup::<Cpu>(&case.solver).unwrap();
     let mut method = build(&k, &settings, n).unwrap();
     let scratch = RefCell::new(k.vector(n).unwrap());
@@ -167,9 +166,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         b.copy_from_slice(&random(n));
         let stop = Stop { rtol: 1e-8, max_iterations: 3000, time_limit_s: None };
-        let Case { side, orthogonalisation, inner_rtol, .. } = case;
-        let settings =
-            Settings { side, restart: 30, orthogonalisation, inner_rtol, columns: 1, stop };
+        let settings = case.solver_settings(stop);
         let mut cg = solver::lookup::<Cpu>("cg").unwrap()(&k, &settings, n).unwrap();
         let deflation: Option<&dyn Projection<Cpu>> = Some(&deflation);
         let s = System { a: &matrix, m: &m, b: &b, transposed: None, deflation };

@@ -103,7 +103,7 @@ mod tests {
     use crate::base::choices::ReadAs;
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
-    use crate::compute::krylov::{Outcome, Settings, SolveEnd, Stop, System};
+    use crate::compute::krylov::{Outcome, SolveEnd, Stop, System};
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::lookup;
     use crate::methods::solver;
@@ -192,9 +192,7 @@ mod tests {
             let (mut b, mut x) = (k.vector(3).unwrap(), k.vector(3).unwrap());
             k.upload(&[1.0, 2.0, 4.0], &mut b);
             let stop = Stop { rtol: 1e-8, max_iterations: 2000, time_limit_s: None };
-            let Case { side, restart, orthogonalisation, inner_rtol, .. } = case;
-            let settings =
-                Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop };
+            let settings = case.solver_settings(stop);
             let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
             let mut correction =
                 solver::lookup::<Cpu>("correction").unwrap()(k, &settings, 3).unwrap();

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::*;
-use crate::base::choices::{Format, Orthogonalisation, Partition, Side};
+use crate::base::choices::{Format, Partition};
 use crate::case::{Case, ReadAs};
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
@@ -41,9 +41,7 @@ fn case(solver: &str, precond: &str, fill: usize) -> Case {
 
 fn settings(case: &Case) -> krylov::Settings {
     let stop = Stop { rtol: 1e-6, max_iterations: 500, time_limit_s: None };
-    let (side, orthogonalisation) = (Side::Right, Orthogonalisation::Cgs);
-    let Case { restart, inner_rtol, .. } = *case;
-    krylov::Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop }
+    case.solver_settings(stop)
 }
 
 /// Monitored residuals and the solution.

@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use super::{lookup, method};
 use crate::base::choices::{Format, ReadAs, Side};
-use crate::bench::run::settings;
 use crate::case::Case;
 use crate::compute::cpu::Cpu;
 use crate::compute::krylov::{Outcome, Settings, SolveEnd, Stop, System};
@@ -72,7 +71,7 @@ fn solved(case: &Case, a: &Arc<Csr>, b: &[f64]) -> (Outcome, Vec<f64>) {
     let (mut of_b, mut x) = (k.vector(b.len()).unwrap(), k.vector(b.len()).unwrap());
     k.upload(b, &mut of_b);
     let stop = Stop { rtol: case.rtol, max_iterations: 500, time_limit_s: None };
-    let settings = Settings { columns, ..settings(case, stop) };
+    let settings = Settings { columns, ..case.solver_settings(stop) };
     let mut solver = lookup::<Cpu>(&case.solver).unwrap()(&k, &settings, a.rows()).unwrap();
     let system = System { a: &matrix, m: &*m, b: &of_b, transposed: None, deflation: None };
     let outcome = solver.solve(&k, &system, &mut x, &mut ());

@@ -265,8 +265,7 @@ mod tests {
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         k.upload(rhs, &mut b);
         let stop = Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None };
-        let Case { side, restart, orthogonalisation, inner_rtol, .. } = case;
-        let settings = Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop };
+        let settings = case.solver_settings(stop);
         let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
         let outcome = lookup::<Cpu>(solver).unwrap()(k, &settings, n).unwrap().solve(
             k,

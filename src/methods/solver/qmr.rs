@@ -344,14 +344,9 @@ mod tests {
         let (matrix, transposed) = (stored(&a), stored(&at));
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         (0..n).for_each(|i| b[i] = ((i * 7919) % 101) as f64 - 50.0);
-        let settings = Settings {
-            side: Side::Right,
-            restart: 200,
-            orthogonalisation: Orthogonalisation::Cgs2,
-            inner_rtol: 1e-3,
-            columns: 1,
-            stop: Stop { rtol: 1e-11, max_iterations: 200, time_limit_s: None },
-        };
+        let stop = Stop { rtol: 1e-11, max_iterations: 200, time_limit_s: None };
+        let orthogonalisation = Orthogonalisation::Cgs2;
+        let settings = Settings { restart: 200, orthogonalisation, ..Settings::new(stop) };
         let mut method = lookup::<Cpu>(solver).unwrap()(&k, &settings, n).unwrap();
         let transposed = Some(Transposed { a: &transposed, m: &*other });
         let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };

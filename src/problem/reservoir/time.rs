@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::assemble::{Arrangement, assemble};
 use super::flow::{CONNATE, MOST, RESIDUAL_OIL, Vector};
 use super::system::System;
-use crate::base::choices::{Format, Orthogonalisation, Side};
+use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
 use crate::base::interrupt;
 use crate::compute::cpu::Cpu;
@@ -114,14 +114,7 @@ fn solved(a: &Csr, mut b: Vec<f64>, block_size: usize) -> Result<Vec<f64>, Strin
     let m = setup(Setup { k: &k, a: &a, settings: &settings, phases: &mut () })
         .map_err(|why| format!("{why:?}"))?;
     let stop = Stop { rtol: RTOL, max_iterations: 2000, time_limit_s: None };
-    let settings = krylov::Settings {
-        side: Side::Right,
-        restart: 50,
-        orthogonalisation: Orthogonalisation::default(),
-        inner_rtol: 1e-3,
-        columns: 1,
-        stop,
-    };
+    let settings = krylov::Settings { restart: 50, ..krylov::Settings::new(stop) };
     b.resize(a.rows(), 0.0);
     let text = |e: Error| e.to_string();
     let matrix = k.matrix(&a, Format::default()).map_err(text)?;
