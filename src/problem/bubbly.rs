@@ -6,6 +6,7 @@ use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, 
 use super::splitmix::{mix, uniform};
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
+use crate::symbolic::stencil::coordinates;
 
 /// `-div(1/rho grad p) = f` on NX x NY x NZ cells, x fastest: rho is 1 in the liquid and `1 / contrast`
 /// in spherical bubbles, so that 1/rho jumps from 1 to `contrast`.
@@ -47,9 +48,8 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
     let size = arguments.size;
     let (centres, radius) = bubbles(arguments)?;
-    let [nx, ny, _] = size;
     let kappa = |i: usize| {
-        let middle = [i % nx, i / nx % ny, i / nx / ny].map(|c| c as f64 + 0.5);
+        let middle = coordinates(size, i).map(|c| c as f64 + 0.5);
         let inside = centres.iter().any(|c| square_of_distance(*c, middle) <= radius * radius);
         if inside { contrast } else { 1.0 }
     };

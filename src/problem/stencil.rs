@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
+use crate::symbolic::stencil::coordinates;
 
 use super::generator::{Generated, Piece};
 
@@ -127,8 +128,7 @@ pub(super) fn block_matrix(
         let mut columns = Vec::with_capacity(offsets.len());
         let mut at = 0;
         for (at_point, ends) in (first..).zip(ends.chunks_exact_mut(b)) {
-            let line = at_point / nx;
-            let point = [at_point % nx, line % ny, line / ny];
+            let point = coordinates(size, at_point);
             columns.clear();
             for (k, (offset, shift)) in offsets.iter().zip(&shifts).enumerate() {
                 if (0..3).all(|d| inside(point[d], offset[d], size[d])) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{FillPattern, Schedule};
 use crate::matrix::pattern::Pattern;
+use crate::symbolic::stencil::coordinates;
 
 /// A seven-point pattern on a box of I x J x K points, i fastest, and its points by hyperplanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +48,8 @@ impl GridPattern {
 
     /// Subscripts (i, j, k) of a row, from 1.
     pub(crate) fn subscripts(&self, row: usize) -> [usize; 3] {
-        place(row, self.extents).map(|s| s + 1)
+        coordinates(self.extents, row).map(|s| s + 1)
     }
-}
-
-fn place(row: usize, [ni, nj, _]: [usize; 3]) -> [usize; 3] {
-    [row % ni, row / ni % nj, row / (ni * nj)]
 }
 
 /// Points sorted by i + j + k: the mapping W of Algorithm 1, whose loop over i is the outermost.
@@ -127,7 +124,7 @@ pub fn others(point: &Pattern, extents: [usize; 3]) -> usize {
 
 /// Whether two points of a box are one step apart.
 pub(crate) fn are_neighbours(points: [usize; 2], extents: [usize; 3]) -> bool {
-    let [from, to] = points.map(|point| place(point, extents));
+    let [from, to] = points.map(|point| coordinates(extents, point));
     (0..3).map(|d| from[d].abs_diff(to[d])).sum::<usize>() == 1
 }
 

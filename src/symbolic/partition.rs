@@ -10,6 +10,7 @@ use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
 use crate::symbolic::grid::box_of_blocks;
 use crate::symbolic::interfaces::{Elimination, Sides, subdomains};
+use crate::symbolic::stencil::coordinates;
 use crate::symbolic::{iluk_on, symmetrised};
 
 /// Block rows in the order of their subdomains.
@@ -263,8 +264,7 @@ impl Boxes {
     /// Place of a point of the grid; boxes [face](divide) each other or do not.
     pub fn place(&self, point: u64, face: bool) -> u64 {
         let (size, cuts) = (self.size, self.cuts);
-        let point = point as usize;
-        let at = [point % size[0], point / size[0] % size[1], point / (size[0] * size[1])];
+        let at = coordinates(size, point as usize);
         // the last part that begins there or before
         let [p, q, r] = [0, 1, 2].map(|axis| ((at[axis] + 1) * cuts[axis] - 1) / size[axis]);
         let part = p + cuts[0] * (q + cuts[1] * r);
@@ -283,7 +283,7 @@ impl Boxes {
     /// The extents of a box.
     fn sides(&self, part: usize) -> [std::ops::Range<usize>; 3] {
         let cuts = self.cuts;
-        let of = [part % cuts[0], part / cuts[0] % cuts[1], part / (cuts[0] * cuts[1])];
+        let of = coordinates(cuts, part);
         [0, 1, 2].map(|axis| {
             let cut = |part: usize| part * self.size[axis] / cuts[axis];
             cut(of[axis])..cut(of[axis] + 1)

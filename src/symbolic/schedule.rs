@@ -206,6 +206,7 @@ fn levels(p: &Pattern, order: impl Iterator<Item = usize>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbolic::stencil::coordinates;
 
     #[test]
     fn a_box_is_marched_over_by_the_steps_of_its_cells() {
@@ -217,12 +218,12 @@ mod tests {
             ([9, 2, 1], vec![[-2, 0, 0]]),
         ] {
             let stencil = Stencil { extents, offsets };
-            let (march, [nx, ny, nz]) = (stencil.march(), extents);
+            let march = stencil.march();
             let step = |i: usize| {
-                let [x, y, z] = [i % nx, i / nx % ny, i / (nx * ny)];
+                let [x, y, z] = coordinates(extents, i);
                 x + march.alpha * (y + march.shear * z) + march.beta * z
             };
-            let size = [nx * ny * nz, march.levels(extents)];
+            let size = [extents.iter().product(), march.levels(extents)];
             let want = Schedule::sorted(Threads::One, size, |i| step(i) as u32).0;
             assert_eq!(Schedule::of_march(&stencil), want, "{extents:?}");
         }

@@ -160,7 +160,7 @@ impl Stencil {
         let [nx, ny, nz] = extents.map(|n| n as i32);
         let centre = (nz / 2 * ny + ny / 2) * nx + nx / 2;
         let apart = |&j: &u32| {
-            let (x, y, z) = (j as i32 % nx, j as i32 / nx % ny, j as i32 / (nx * ny));
+            let [x, y, z] = cell(extents, j);
             [x - nx / 2, y - ny / 2, z - nz / 2]
         };
         let offsets: Vec<[i32; 3]> = pattern.row(centre as usize).iter().map(apart).collect();
@@ -324,10 +324,14 @@ impl Stencil {
     }
 }
 
-/// The cell of row i of a box: its coordinates.
-pub(super) fn cell([nx, ny, _]: [usize; 3], i: u32) -> [i32; 3] {
-    let i = i as usize;
-    [i % nx, i / nx % ny, i / nx / ny].map(|c| c as i32)
+/// Coordinates of cell i of a box in natural order, x fastest.
+pub(crate) fn coordinates([nx, ny, _]: [usize; 3], i: usize) -> [usize; 3] {
+    [i % nx, i / nx % ny, i / nx / ny]
+}
+
+/// The cell of row i of a box: its coordinates, of which differences can be taken.
+pub(super) fn cell(extents: [usize; 3], i: u32) -> [i32; 3] {
+    coordinates(extents, i as usize).map(|c| c as i32)
 }
 
 /// All offsets that occur, or `None` when there are too many or one leaves the box.

@@ -73,7 +73,7 @@ fn rows_at_the_faces_lack_entries_of_three_fills() {
             for (triangle, upper, sign) in [(&p.lower, false, 1), (&p.upper, true, -1)] {
                 let lines = stencil.lines(triangle.view(), upper).expect("by lines");
                 for i in 0..nx * ny * nz {
-                    let [x, y, z] = [i % nx, i / nx % ny, i / (nx * ny)];
+                    let [x, y, z] = cell(stencil.extents, i as u32);
                     let kind = Lines::kind(y as usize, z as usize);
                     let there = stencil.offsets.iter().zip(&lines).filter_map(|(o, l)| {
                         let [x, y, z] = [x + sign * o[0], y + sign * o[1], z + sign * o[2]];

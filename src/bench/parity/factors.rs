@@ -14,6 +14,7 @@ use crate::compute::{Backend, Breakdown};
 use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
+use crate::symbolic::stencil::coordinates;
 
 /// Whether a cell is coupled to a neighbour that is so ordered to it.
 type Coupled = fn(Ordering) -> bool;
@@ -110,16 +111,16 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// by random blocks.
     pub(super) fn box_matrix(
         &mut self,
-        [nx, ny, nz]: [usize; 3],
+        extents: [usize; 3],
         b: usize,
         coupled: fn(Ordering) -> bool,
     ) -> Arc<Csr> {
         let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-        let strides = [1, nx, nx * ny];
-        for i in 0..nx * ny * nz {
-            let at = [i % nx, i / nx % ny, i / (nx * ny)];
+        let strides = [1, extents[0], extents[0] * extents[1]];
+        for i in 0..extents.iter().product() {
+            let at = coordinates(extents, i);
             let mut cells = vec![i];
-            for (axis, extent) in [nx, ny, nz].into_iter().enumerate() {
+            for (axis, extent) in extents.into_iter().enumerate() {
                 cells.extend((at[axis] > 0).then(|| i - strides[axis]));
                 cells.extend((at[axis] + 1 < extent).then(|| i + strides[axis]));
             }
@@ -135,7 +136,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 row_ptr.push(col_ind.len() as u32);
             }
         }
-        let n = nx * ny * nz * b;
+        let n = row_ptr.len() - 1;
         let made = Csr::new(n, n, row_ptr, col_ind, values);
         Arc::new(made.expect("valid by construction").in_blocks(b))
     }

@@ -11,6 +11,7 @@ use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern;
 use crate::symbolic::grid::detect_grid;
+use crate::symbolic::stencil::coordinates;
 
 /// An unknown on which no vector is one.
 pub(super) const NONE: u32 = u32::MAX;
@@ -120,9 +121,8 @@ fn boxed(
         let message = format!("{} subdomains in {axis} for {} points", boxes[d], size[d]);
         return Err(Error::input(message).hint("write the boxes as `4x2x1`"));
     }
-    let [nx, ny, _] = size;
     let of_point = |i: usize| {
-        let at = [i % nx, i / nx % ny, i / nx / ny];
+        let at = coordinates(size, i);
         let [x, y, z] = [0, 1, 2].map(|d| at[d] * boxes[d] / size[d]);
         (x + boxes[0] * (y + boxes[1] * z)) as u32
     };

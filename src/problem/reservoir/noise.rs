@@ -40,11 +40,12 @@ pub(super) fn rough(stream: u64, cell: usize, i: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbolic::stencil::coordinates;
 
     #[test]
     fn smooth_fields_have_variance_one_and_neighbours_that_agree() {
         let n = 24;
-        let field = |c: usize| smooth(7, [c % n, c / n % n, c / n / n]);
+        let field = |c: usize| smooth(7, coordinates([n; 3], c));
         let all: Vec<f64> = (0..n * n * n).map(field).collect();
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         let of = |lag: usize| {
