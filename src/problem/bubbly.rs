@@ -5,7 +5,6 @@ use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use super::splitmix::{mix, uniform};
 use crate::base::error::{Error, Result};
-use crate::base::parse::shown;
 use crate::symbolic::stencil::coordinates;
 
 /// `-div(1/rho grad p) = f` on NX x NY x NZ cells, x fastest: rho is 1 in the liquid and `1 / contrast`
@@ -44,7 +43,7 @@ const DRAWS: u64 = 100_000;
 fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     check_seven_points(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
-    let contrast = within(arguments, "contrast", 1.0, 1e12)?;
+    let contrast = GENERATOR.within(arguments, "contrast", 1.0, 1e12)?;
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
     let size = arguments.size;
     let (centres, radius) = bubbles(arguments)?;
@@ -62,7 +61,7 @@ fn bubbles(arguments: &Arguments) -> Result<(Vec<[f64; 3]>, f64)> {
     let count = GENERATOR.whole(arguments, "bubbles", 0, 4096)? as usize;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let shortest = arguments.size.into_iter().min().unwrap_or(1);
-    let radius = within(arguments, "radius", 0.0, 0.5)? * shortest as f64;
+    let radius = GENERATOR.within(arguments, "radius", 0.0, 0.5)? * shortest as f64;
     Ok((centres(arguments.size, count, radius, seed)?, radius))
 }
 
@@ -91,18 +90,6 @@ fn centres(size: [usize; 3], count: usize, radius: f64, seed: u64) -> Result<Vec
     }
     let message = format!("`bubbly`: no room for {count} bubbles of {radius} cells radius");
     Err(Error::input(message).hint("choose fewer bubbles, a smaller radius or a larger grid"))
-}
-
-/// The parameter `key`, between two bounds.
-fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
-    let value = arguments.get(key);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error::input(format!(
-        "`bubbly`: `{key}={}` is outside {min} to {max}",
-        shown(&value.to_string())
-    )))
 }
 
 #[cfg(test)]

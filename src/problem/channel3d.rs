@@ -1,7 +1,6 @@
 //! One implicit step of an incompressible turbulent channel flow: a block system of a flow solver.
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::shown;
 
 use super::convdiff3d::SEVEN_POINT;
 use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
@@ -112,8 +111,8 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     }
     let n = unknowns_of_cell(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
-    let cfl = within(arguments, "cfl", 1e-3, 1e6)?;
-    let retau = within(arguments, "retau", 100.0, 1e6)?;
+    let cfl = GENERATOR.within(arguments, "cfl", 1e-3, 1e6)?;
+    let retau = GENERATOR.within(arguments, "retau", 100.0, 1e6)?;
     let channel = Channel::new(size, cfl, retau);
     let systems = stack(n);
     let fill = |cell: [usize; 3], point: usize, block: &mut [f64]| {
@@ -137,18 +136,6 @@ fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {
     }
     let message = format!("`channel3d`: `n={n}` is no sum of fours and sixes");
     Err(Error::input(message).hint("choose an even number from 4 to 32"))
-}
-
-/// The parameter `key`, between two bounds.
-fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
-    let value = arguments.get(key);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error::input(format!(
-        "`channel3d`: `{key}={}` is outside {min} to {max}",
-        shown(&value.to_string())
-    )))
 }
 
 /// Unknowns of the systems whose stack has `n`, even and at least 4.

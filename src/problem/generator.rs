@@ -210,6 +210,26 @@ impl Generator {
         )))
     }
 
+    /// The parameter `key` of checked arguments.
+    ///
+    /// # Errors
+    /// When it is not between the bounds.
+    pub(super) fn within(
+        &self,
+        arguments: &Arguments,
+        key: &str,
+        min: f64,
+        max: f64,
+    ) -> Result<f64> {
+        let value = arguments.get(key);
+        if (min..=max).contains(&value) {
+            return Ok(value);
+        }
+        let (name, value) = (self.name, value.to_string());
+        let value = shown(&value);
+        Err(Error::input(format!("`{name}`: `{key}={value}` is outside {min} to {max}")))
+    }
+
     fn assign<'a>(
         &self,
         words: impl Iterator<Item = &'a str>,

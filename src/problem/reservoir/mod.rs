@@ -12,7 +12,6 @@ mod wells;
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use crate::base::error::{Error, Result};
-use crate::base::parse::shown;
 use assemble::{Arrangement, assemble, check_box};
 use flow::Flow;
 use rock::Rock;
@@ -131,9 +130,9 @@ fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {
 fn build_for<const N: usize>(k: usize, arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let size = arguments.size;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
-    let spacing = within(arguments, "spacing", 0.0, 1e6)?;
-    let sigma = within(arguments, "sigma", 0.0, 5.0)?;
-    let days = within(arguments, "days", 1e-6, 1e6)?;
+    let spacing = GENERATOR.within(arguments, "spacing", 0.0, 1e6)?;
+    let sigma = GENERATOR.within(arguments, "sigma", 0.0, 5.0)?;
+    let days = GENERATOR.within(arguments, "days", 1e-6, 1e6)?;
     let wells = GENERATOR.whole(arguments, "wells", 0, 4096)? as usize;
     let arrangement = Arrangement {
         half_bias: choice(arguments, "bias", ["block", "half"])?,
@@ -174,18 +173,6 @@ fn but_for_the_step(arguments: &Arguments) -> String {
     let numbers: Vec<f64> = numbers.map(|p| arguments.get(p.key)).collect();
     let words: Vec<&str> = GENERATOR.words.iter().map(|w| arguments.word(w.key)).collect();
     format!("{:?} {numbers:?} {words:?}", arguments.size)
-}
-
-/// The parameter `key`, between two bounds.
-fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
-    let value = arguments.get(key);
-    if (min..=max).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error::input(format!(
-        "`reservoir`: `{key}={}` is outside {min} to {max}",
-        shown(&value.to_string())
-    )))
 }
 
 /// Whether the word `key` is the second of two.
