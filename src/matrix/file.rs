@@ -146,12 +146,17 @@ pub fn read_vector(path: &Path) -> Result<Vector> {
     Ok(Vector { values, ..read })
 }
 
-/// The same, where `take` gets the values in pieces; those that are returned are none.
+/// The same, where `take` gets the values in pieces: their number, and the rest of the vector without them.
 ///
 /// # Errors
 /// As [`read_vector`].
-pub(crate) fn read_vector_to(path: &Path, take: &mut dyn FnMut(&[f64])) -> Result<Vector> {
-    vector(Opened::open(path)?, false, take)
+pub(crate) fn read_vector_to(path: &Path, take: &mut dyn FnMut(&[f64])) -> Result<(usize, Vector)> {
+    let mut length = 0;
+    let read = vector(Opened::open(path)?, false, &mut |piece| {
+        length += piece.len();
+        take(piece);
+    })?;
+    Ok((length, read))
 }
 
 /// Reads a vector from `reader`; `name` stands for the file in messages.

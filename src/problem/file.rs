@@ -136,15 +136,7 @@ pub(crate) fn own_rhs_to(
     remarks: &mut Vec<String>,
     take: &mut dyn FnMut(&[f64]),
 ) -> Result<bool> {
-    let read = |path: &Path| {
-        let mut length = 0;
-        let read = read_vector_to(path, &mut |values| {
-            length += values.len();
-            take(values);
-        })?;
-        Ok((length, read))
-    };
-    used_rhs(matrix, rows, remarks, read)
+    used_rhs(matrix, rows, remarks, |path| read_vector_to(path, take))
 }
 
 /// Whether there is a right-hand side of `rows` values beside a matrix, of which `read` finds the length.

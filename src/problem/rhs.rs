@@ -209,11 +209,7 @@ fn of_file(path: &Path, n: usize) -> Result<Vec<f64>> {
 /// # Errors
 /// As there.
 pub(crate) fn of_file_to(path: &Path, n: usize, take: &mut dyn FnMut(&[f64])) -> Result<()> {
-    let mut length = 0;
-    let read = read_vector_to(path, &mut |values| {
-        length += values.len();
-        take(values);
-    })?;
+    let (length, read) = read_vector_to(path, take)?;
     file::check_columns(path, [length, read.columns])?;
     file::check_length(path, length, n)
 }
