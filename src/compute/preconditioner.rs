@@ -136,6 +136,13 @@ pub enum SetupFailure {
     Backend(Error),
 }
 
+impl SetupFailure {
+    /// Refuses what needs more bytes than are free.
+    pub(crate) fn check_memory(needed: usize, free: usize) -> Result<(), Self> {
+        if needed > free { Err(Self::OutOfMemory { needed, free }) } else { Ok(()) }
+    }
+}
+
 impl From<Breakdown> for SetupFailure {
     fn from(why: Breakdown) -> Self {
         Self::Breakdown(why)

@@ -108,7 +108,7 @@ pub(super) fn accepted(
 
 /// Refuses what needs more bytes than are free.
 pub(super) fn fits(needed: usize, free: usize) -> Result<(), NoResult> {
-    if needed > free { Err(SetupFailure::OutOfMemory { needed, free }.into()) } else { Ok(()) }
+    Ok(SetupFailure::check_memory(needed, free)?)
 }
 
 /// The Schwarz method of a case on its backend.

@@ -21,11 +21,8 @@ impl<K: Backend> Operator<K> {
     /// # Errors
     /// When it does not fit.
     pub(super) fn new(k: &K, a: K::Sparse) -> Result<Self, SetupFailure> {
-        let (entries, free) = (k.entries(&a), k.memory_free());
-        let needed = 12 * entries;
-        if needed > free {
-            return Err(SetupFailure::OutOfMemory { needed, free });
-        }
+        let entries = k.entries(&a);
+        SetupFailure::check_memory(12 * entries, k.memory_free())?;
         Ok(Self { matrix: k.operator(a)?, entries })
     }
 

@@ -138,10 +138,7 @@ pub(super) fn factorise<K: Backend>(
     way: Trisolve,
 ) -> Result<K::BlockIlu, SetupFailure> {
     let Setup { k, a, settings, phases } = s;
-    let (needed, free) = (8 * pattern.numbers(), k.memory_free());
-    if needed > free {
-        return Err(SetupFailure::OutOfMemory { needed, free });
-    }
+    SetupFailure::check_memory(8 * pattern.numbers(), k.memory_free())?;
     phases.begin(Phase::Analysis);
     let mut ilu = k.ilu_analyse(pattern, way, settings.factor_precision)?;
     phases.begin(Phase::Numeric);

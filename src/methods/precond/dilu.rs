@@ -77,10 +77,7 @@ pub(crate) const METHOD: Method = Method {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let pattern = Arc::new(pattern(s.k, s.a)?);
-    let (needed, free) = (8 * pattern.numbers(), s.k.memory_free());
-    if needed > free {
-        return Err(SetupFailure::OutOfMemory { needed, free });
-    }
+    SetupFailure::check_memory(8 * pattern.numbers(), s.k.memory_free())?;
     s.phases.begin(Phase::Analysis);
     let Some(mut factors) = s.k.dilu_analyse(&pattern) else {
         if !s.k.on_host(|_| pattern.changes_diagonals_alone()) {

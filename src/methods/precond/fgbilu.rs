@@ -104,10 +104,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let free = k.memory_free().min(memory_free());
     let grid = grid.map_err(|at| SetupFailure::TooLarge { at, needed: 8 * at.entries, free })?;
     let grid = Arc::new(grid.map_err(|why| no_grid(why, a.block_size()))?);
-    let (needed, free) = (8 * grid.factors.numbers(), k.memory_free());
-    if needed > free {
-        return Err(SetupFailure::OutOfMemory { needed, free });
-    }
+    SetupFailure::check_memory(8 * grid.factors.numbers(), k.memory_free())?;
     phases.begin(Phase::Analysis);
     let mut factors = k.fgbilu_analyse(&grid, settings.fgbilu_style)?;
     phases.begin(Phase::Numeric);

@@ -110,10 +110,7 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K> {
     let Setup { k, a, settings, phases } = s;
     let pattern = Arc::new(plan.pattern);
-    let (needed, free) = (8 * pattern.numbers(), k.memory_free());
-    if needed > free {
-        return Err(SetupFailure::OutOfMemory { needed, free });
-    }
+    SetupFailure::check_memory(8 * pattern.numbers(), k.memory_free())?;
     phases.begin(Phase::Analysis);
     let way = match settings.trisolve {
         Trisolve::AUTO => k.coloured_trisolve(),

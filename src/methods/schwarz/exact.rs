@@ -228,10 +228,7 @@ impl<K: Local> Exact<K> {
         }
         let numbers = kept.iter().map(|&at| all.numbers[at as usize]).collect();
         let rows = Rows { numbers, ..all };
-        let needed = 8 * pattern.numbers();
-        if needed > free {
-            return Err(SetupFailure::OutOfMemory { needed, free });
-        }
+        SetupFailure::check_memory(8 * pattern.numbers(), free)?;
         let a = values(&rows, &Columns::new(&known, near, places))?;
         Ok((rows, Arc::new(pattern), a))
     }
