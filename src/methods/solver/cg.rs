@@ -142,8 +142,7 @@ impl<K: Operations> Cg<K> {
             if let Some(projections) = projections
                 && projections.watch(k, r, scalars[3], judge.iterations)
             {
-                k.norm(r, NORM);
-                k.read(NORM, &mut scalars[3..]);
+                scalars[3] = super::norm(k, r, NORM);
                 if let Some(end) = judge.between(scalars[3]) {
                     return end;
                 }

@@ -1,6 +1,6 @@
 //! Iterative correction, the stationary method of the preconditioner (Luo et al. 2015, equation 3).
 
-use super::Method;
+use super::{Method, from_zero, norm};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
@@ -43,12 +43,8 @@ impl<K: Operations> Solver<K> for Correction<K> {
         monitor: &mut dyn Monitor,
     ) -> Outcome {
         let Self { settings, r, xi } = self;
-        let mut norm = [0.0];
-        k.fill(x, 0.0);
-        k.copy(s.b, r);
-        k.norm(r, NORM);
-        k.read(NORM, &mut norm);
-        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, norm[0]);
+        let initial = from_zero(k, s, x, r, NORM);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, initial);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
@@ -58,9 +54,7 @@ impl<K: Operations> Solver<K> for Correction<K> {
             k.axpby(Coef::ONE, xi, Coef::ONE, x);
             // r = b - A x
             s.m.residual(k, s.a, x, s.b, r);
-            k.norm(r, NORM);
-            k.read(NORM, &mut norm);
-            if let Some(end) = judge.step(norm[0]) {
+            if let Some(end) = judge.step(norm(k, r, NORM)) {
                 return judge.outcome(end);
             }
             if judge.iterations.is_multiple_of(CYCLE)

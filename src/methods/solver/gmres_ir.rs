@@ -7,8 +7,8 @@
 
 use std::cell::RefCell;
 
-use super::Method;
 use super::gmres::Gmres;
+use super::{Method, from_zero, norm};
 use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
@@ -169,12 +169,8 @@ impl<K: Operations + 'static> Solver<K> for GmresIr<K> {
             self.inner = self.made(k, s.a).ok();
         }
         let Self { settings, inner, r, d, .. } = self;
-        let mut norm = [0.0];
-        k.fill(x, 0.0);
-        k.copy(s.b, r);
-        k.norm(r, NORM);
-        k.read(NORM, &mut norm);
-        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, norm[0]);
+        let mut size = from_zero(k, s, x, r, NORM);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, size);
         let Some((inner, single)) = inner else {
             return judge.outcome(SolveEnd::Breakdown("no memory for the vectors of corrections"));
         };
@@ -183,7 +179,7 @@ impl<K: Operations + 'static> Solver<K> for GmresIr<K> {
         }
         let mut corrections = 0;
         let end = loop {
-            let (before, first) = (norm[0], corrections == 0);
+            let (before, first) = (size, corrections == 0);
             let inner_rtol = settings.inner_rtol;
             let mut watch = Watch { judge: &mut judge, norm: before, inner_rtol, first, end: None };
             let made = inner.correct(k, s, (r, before), d, &mut watch);
@@ -194,16 +190,15 @@ impl<K: Operations + 'static> Solver<K> for GmresIr<K> {
             corrections += 1;
             k.axpby(Coef::ONE, d, Coef::ONE, x);
             s.m.residual(k, s.a, x, s.b, r);
-            k.norm(r, NORM);
-            k.read(NORM, &mut norm);
-            if let Some(end) = judge.between(norm[0]) {
+            size = norm(k, r, NORM);
+            if let Some(end) = judge.between(size) {
                 break end;
             }
             // what GMRES takes for converged is only so if the residual is
             if let Some(end) = end.filter(|end| *end != SolveEnd::Converged) {
                 break end;
             }
-            if matches!(made, SolveEnd::Breakdown(_)) && norm[0] >= before {
+            if matches!(made, SolveEnd::Breakdown(_)) && size >= before {
                 break made;
             }
             if let Some(end) = judge.cycle() {

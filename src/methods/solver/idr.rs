@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::Method;
+use super::{Method, norm};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
@@ -134,10 +134,7 @@ impl<K: Operations> Idr<K> {
         for i in j + 1..count {
             f[i] -= beta * m[i][j];
         }
-        let mut norm = [0.0];
-        k.norm(r, NORM);
-        k.read(NORM, &mut norm);
-        Ok(norm[0])
+        Ok(norm(k, r, NORM))
     }
 
     /// Enters the next space: the step along M^-1 r that makes the residual small. `norm` is that of r.

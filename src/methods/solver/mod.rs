@@ -25,7 +25,7 @@ use crate::base::error::Result;
 use crate::base::external::external;
 use crate::base::setting::Setting;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
-use crate::compute::{Operations, no_execution};
+use crate::compute::{Operations, Slot, no_execution};
 use crate::methods::precond::{Shape, bilu};
 pub(crate) use gmres::MAX_RESTART;
 
@@ -237,7 +237,27 @@ pub fn steps(name: &str) -> Option<Steps> {
     method(name)?.steps
 }
 
-/// Makes a solver's work vectors for order n.
+/// The norm of a vector, read from `slot`.
+fn norm<K: Operations>(k: &K, x: &K::Vector, slot: Slot) -> f64 {
+    let mut found = [0.0];
+    k.norm(x, slot);
+    k.read(slot, &mut found);
+    found[0]
+}
+
+/// Sets x to zero and r to its residual; the norm of r.
+fn from_zero<K: Operations>(
+    k: &K,
+    s: &System<K>,
+    x: &mut K::Vector,
+    r: &mut K::Vector,
+    slot: Slot,
+) -> f64 {
+    k.fill(x, 0.0);
+    k.copy(s.b, r);
+    norm(k, r, slot)
+}
+
 /// Makes a solver for systems of so many unknowns.
 pub(crate) type Build<K> = fn(&K, &Settings, usize) -> Result<Box<dyn Solver<K>>>;
 

@@ -1,9 +1,9 @@
 //! Pipelined BiCGStab, right preconditioned (Cools and Vanroose 2017, Parallel Computing 65, algorithm 9): two
 //! reductions an iteration, each of which goes on during a preconditioner and a product.
 
-use super::Method;
 use super::bicgstab::BREAKDOWNS;
 use super::replacement::Replacement;
+use super::{Method, from_zero};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
@@ -233,12 +233,8 @@ impl<K: Operations> Solver<K> for PipelinedBiCgStab<K> {
         monitor: &mut dyn Monitor,
     ) -> Outcome {
         let Self { settings, vectors } = self;
-        k.fill(x, 0.0);
-        k.copy(s.b, &mut vectors.r);
-        k.norm(&vectors.r, NORM);
-        let mut norm = [0.0];
-        k.read(NORM, &mut norm);
-        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, norm[0]);
+        let initial = from_zero(k, s, x, &mut vectors.r, NORM);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, initial);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }

@@ -1,9 +1,9 @@
 //! Pipelined conjugate gradients (Ghysels and Vanroose 2014, Parallel Computing 40, algorithm 4): all sums of an
 //! iteration are one reduction, which goes on during the preconditioner and the product.
 
-use super::Method;
 use super::cg::{LONG_CYCLE, NEGATIVE_RHO, NO_PQ, NO_RHO};
 use super::replacement::Replacement;
+use super::{Method, from_zero};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
@@ -73,12 +73,8 @@ impl<K: Operations> Solver<K> for PipelinedCg<K> {
         monitor: &mut dyn Monitor,
     ) -> Outcome {
         let Self { settings, vectors } = self;
-        k.fill(x, 0.0);
-        k.copy(s.b, &mut vectors.r);
-        k.norm(&vectors.r, NORM);
-        let mut norm = [0.0];
-        k.read(NORM, &mut norm);
-        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, norm[0]);
+        let initial = from_zero(k, s, x, &mut vectors.r, NORM);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, initial);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }

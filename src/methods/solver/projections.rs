@@ -61,8 +61,7 @@ impl<'a, K: Operations> Projections<'a, K> {
         let mut after = sizes[1];
         if new.too_much() {
             k.copy(work, r);
-            k.norm(r, slots[1]);
-            k.read(slots[1], std::slice::from_mut(&mut after));
+            after = super::norm(k, r, slots[1]);
             new.again = Some((0, after));
         }
         (new, after)

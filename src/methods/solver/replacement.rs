@@ -64,16 +64,14 @@ impl Replacement {
         judge: &mut ConvergenceMonitor,
     ) -> Option<SolveEnd> {
         k.residual(s.a, x, s.b, r);
-        k.norm(r, slot);
-        let mut real = [0.0];
-        k.read(slot, &mut real);
-        if let Some(end) = judge.between(real[0]) {
+        let real = super::norm(k, r, slot);
+        if let Some(end) = judge.between(real) {
             return Some(end);
         }
-        if real[0] > PROGRESS * self.verified || judge.is_last() {
+        if real > PROGRESS * self.verified || judge.is_last() {
             return judge.between(norm);
         }
-        self.verified = real[0];
+        self.verified = real;
         self.note(judge.iterations);
         None
     }
