@@ -147,6 +147,27 @@ pub(crate) fn number_text(value: f64) -> String {
     }
 }
 
+/// Has files hold values of a type as these are written and read:
+/// `#[serde(into = "String", try_from = "String")]`.
+macro_rules! as_text {
+    ($type:ty) => {
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = $crate::base::error::Error;
+
+            fn try_from(text: String) -> $crate::base::error::Result<Self> {
+                text.parse()
+            }
+        }
+    };
+}
+pub(crate) use as_text;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::{number, number_text, whole};
+use crate::base::parse::{as_text, number, number_text, whole};
 
 /// Steps of a sequence whose preconditioner is made of their own values; others go on with that of an earlier step.
 ///
@@ -59,19 +59,7 @@ impl FromStr for Refactor {
     }
 }
 
-impl From<Refactor> for String {
-    fn from(refactor: Refactor) -> Self {
-        refactor.to_string()
-    }
-}
-
-impl TryFrom<String> for Refactor {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
+as_text!(Refactor);
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
+use crate::base::parse::as_text;
 
 /// Most grid points in a direction: offsets in a field of them fit an address.
 pub(crate) const MAX_POINTS: usize = 4096;
@@ -119,12 +120,6 @@ impl fmt::Display for Split {
     }
 }
 
-impl From<Split> for String {
-    fn from(split: Split) -> Self {
-        split.to_string()
-    }
-}
-
 impl FromStr for Split {
     type Err = Error;
 
@@ -140,13 +135,7 @@ impl FromStr for Split {
     }
 }
 
-impl TryFrom<String> for Split {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
+as_text!(Split);
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

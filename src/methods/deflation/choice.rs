@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::whole;
+use crate::base::parse::{as_text, whole};
 
 /// Deflation vectors, all piecewise constant.
 ///
@@ -100,19 +100,7 @@ fn boxes(text: &str, size: &str) -> Result<[usize; 3]> {
     }
 }
 
-impl From<Choice> for String {
-    fn from(choice: Choice) -> Self {
-        choice.to_string()
-    }
-}
-
-impl TryFrom<String> for Choice {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
+as_text!(Choice);
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::whole;
+use crate::base::parse::{as_text, whole};
 use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::part::Part;
@@ -122,19 +122,7 @@ impl FromStr for Choice {
     }
 }
 
-impl From<Choice> for String {
-    fn from(choice: Choice) -> Self {
-        choice.to_string()
-    }
-}
-
-impl TryFrom<String> for Choice {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
+as_text!(Choice);
 
 /// Block rows of a range and of `overlap` layers around it, ascending. `inside` has a place for each block row,
 /// all false, and is left so.
