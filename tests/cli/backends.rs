@@ -13,6 +13,8 @@ use bilu_bench::record::output::{Existing, Outputs};
 use bilu_bench::record::read::read;
 use bilu_bench::record::schema::Environment;
 
+use crate::common::program::text;
+
 /// Why `cuda` cannot compute here; `None`, with a word about it, where it can.
 fn reason() -> Option<bilu_bench::Error> {
     let error = compute::available("cuda").err();
@@ -27,10 +29,6 @@ fn bilu(arguments: &[&str]) -> Command {
     let (name, rest) = arguments.split_first().unwrap();
     command.env("NO_COLOR", "1").args([name, "--max-repetitions=1"]).args(rest);
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn ran(command: &mut Command, code: i32) -> Output {

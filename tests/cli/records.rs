@@ -6,14 +6,12 @@ use std::process::{Command, Output, Stdio};
 use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
 
+use crate::common::program::text;
+
 fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
     command.env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(folder);
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs the words in `folder`; they are split at spaces.

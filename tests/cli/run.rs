@@ -10,14 +10,12 @@ use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
 use bilu_bench::record::schema::SystemSize;
 
+use crate::common::program::text;
+
 fn bilu() -> Command {
     let mut command = Command::cargo_bin("bilu-bench").unwrap();
     command.env("NO_COLOR", "1").args(["run", "--max-repetitions", "1"]);
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn ran(command: &mut Command, code: i32) -> Output {

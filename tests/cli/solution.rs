@@ -9,13 +9,11 @@ use bilu_bench::matrix::{Csr, market};
 use bilu_bench::problem::{load, right_hand_side};
 use bilu_bench::record::read::read;
 
+use crate::common::program::text;
+
 fn program(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::cargo_bin("bilu-bench").unwrap();
     command.env("NO_COLOR", "1").current_dir(folder).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// Standard error of a call that must end with `code`.

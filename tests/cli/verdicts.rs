@@ -9,13 +9,11 @@ use bilu_bench::config::Experiment;
 use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
 
+use crate::common::program::text;
+
 fn program(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
     command.env("NO_COLOR", "1").stdin(Stdio::null()).args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Records of `run` with one repetition, which ends with `code`.

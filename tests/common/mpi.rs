@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
 
+pub(crate) use super::program::text;
+
 /// Names the program, where that is not the one that was built.
 const PROGRAM: &str = "BILU_BENCH_PROGRAM";
 
@@ -29,10 +31,6 @@ pub(crate) fn command(count: usize, arguments: &[&str]) -> Command {
     let mut command = launcher(count);
     command.arg(program()).args(arguments);
     command
-}
-
-pub(crate) fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// What a run on ranks that ends with `code` says.

@@ -7,20 +7,15 @@ use bilu_bench::base::status::Status;
 use bilu_bench::record::obstacle::Record;
 use bilu_bench::record::read::read_rows;
 
+use crate::common::mpi::{launcher, text};
+
 const BILU: &str = env!("CARGO_BIN_EXE_bilu-bench");
 
 /// Runs `bilu-bench obstacle` on as many ranks.
 fn ranks(count: usize, arguments: &[&str]) -> Output {
-    let mut command = Command::new("mpirun");
-    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]);
-    command.arg(count.to_string()).arg(BILU).arg("obstacle").args(arguments);
-    // ranks that share a core give it to each other
-    command.env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    let mut command = launcher(count);
+    command.arg(BILU).arg("obstacle").args(arguments);
     command.output().expect("mpirun is there")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn records(path: &Path) -> Vec<Record> {
