@@ -156,7 +156,12 @@ pub(crate) trait Simd: Halves {
     /// All lanes, rounded.
     fn narrowed8(self, v: Self::F8) -> [f32; 8];
     /// Sum of all lanes, in a fixed order.
-    fn sum8(self, v: Self::F8) -> f64;
+    #[inline(always)]
+    fn sum8(self, v: Self::F8) -> f64 {
+        let mut l = [0.0; 8];
+        self.store8::<8>(v, &mut l);
+        ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+    }
 }
 
 /// Plain arrays; the compiler vectorises what the target guarantees.
@@ -174,11 +179,6 @@ fn partial<const L: usize, const N: usize>(x: &[f64]) -> [f64; L] {
 fn widened<const L: usize, const N: usize>(x: &[f32]) -> [f64; L] {
     let x = &x[..N];
     std::array::from_fn(|l| if l < N { f64::from(x[l]) } else { 0.0 })
-}
-
-#[inline(always)]
-fn sum_lanes(v: [f64; 8]) -> f64 {
-    ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
 }
 
 impl Simd for Baseline {
@@ -240,9 +240,5 @@ impl Simd for Baseline {
     #[inline(always)]
     fn narrowed8(self, v: [f64; 8]) -> [f32; 8] {
         v.map(|v| v as f32)
-    }
-    #[inline(always)]
-    fn sum8(self, v: [f64; 8]) -> f64 {
-        sum_lanes(v)
     }
 }

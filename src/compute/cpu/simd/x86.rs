@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Simd, sum_lanes};
+use super::Simd;
 
 /// Proof of AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
@@ -173,12 +173,6 @@ impl Simd for Avx2 {
         // SAFETY: see above; two times four numbers are eight
         unsafe { std::mem::transmute([_mm256_cvtpd_ps(v.0), _mm256_cvtpd_ps(v.1)]) }
     }
-    #[inline(always)]
-    fn sum8(self, v: Self::F8) -> f64 {
-        let mut lanes = [0.0; 8];
-        self.store8::<8>(v, &mut lanes);
-        sum_lanes(lanes)
-    }
 }
 
 // SAFETY of every block below: as for `Avx2`.
@@ -290,11 +284,5 @@ impl Simd for Avx512 {
     fn narrowed8(self, v: __m512d) -> [f32; 8] {
         // SAFETY: see above; both types are eight numbers
         unsafe { std::mem::transmute(_mm512_cvtpd_ps(v)) }
-    }
-    #[inline(always)]
-    fn sum8(self, v: __m512d) -> f64 {
-        let mut lanes = [0.0; 8];
-        self.store8::<8>(v, &mut lanes);
-        sum_lanes(lanes)
     }
 }
