@@ -137,6 +137,7 @@ fn compare_box(k: &Cuda, name: &str, a: &Csr, fill: usize) {
         let what = format!("{name}, b {b}, k {fill}, {rule:?}");
         let want = iluk(&block_pattern(a), fill, rule, usize::MAX).unwrap();
         let told = BoxFill::of_matrix(Threads::One, a, fill, rule).expect(&what);
+        compare_plans(k, &what, b, || k.of_box(a, told.clone()).unwrap());
         let got = k.of_box(a, told).unwrap();
         let [lower, upper] = k.rows_made(&got).unwrap();
         assert!(
@@ -149,15 +150,13 @@ fn compare_box(k: &Cuda, name: &str, a: &Csr, fill: usize) {
     }
 }
 
-/// Compares plans of solves in parts, as shared memory has much or little room for rows.
-fn compare_plans(k: &Cuda, name: &str, a: &Csr, fill: usize) {
-    let p = Arc::new(iluk(&block_pattern(a), fill, LevelRule::Min, usize::MAX).unwrap());
-    for slots in [2000, 64, 9] {
-        let shared_bytes = 8 * a.block_size() * slots;
-        k.gpu().limit(Limits { shared_bytes, resident: 5, ..Limits::NONE });
-        let [device, host] = k.plans_of_parts(&p).unwrap();
+/// Compares plans of solves in parts on patterns that `make` makes, as shared memory has much or little room for rows.
+fn compare_plans(k: &Cuda, what: &str, b: usize, make: impl Fn() -> Arc<FillPattern>) {
+    for slots in [2000, 9] {
+        k.gpu().limit(Limits { shared_bytes: 8 * b * slots, resident: 5, ..Limits::NONE });
+        let [device, host] = k.plans_of_parts(&make()).unwrap();
         let differs = device.iter().zip(&host).position(|(d, h)| d != h);
-        assert_eq!((device.len(), differs), (24, None), "{name}, k {fill}, {slots} slots");
+        assert_eq!((device.len(), differs), (24, None), "{what}, {slots} slots");
     }
     k.gpu().limit(Limits::NONE);
 }
@@ -186,12 +185,19 @@ fn a_device_makes_what_the_host_makes() {
         let a = random(n, b, per_row, dense, &mut rng);
         let name = format!("random {n}, {per_row} in a row, {dense} dense");
         compare(&k, &name, &a, 0..=4);
-        (0..2).for_each(|fill| compare_plans(&k, &name, &a, fill));
+        for fill in 0..2 {
+            let p = Arc::new(iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap());
+            compare_plans(&k, &format!("{name}, k {fill}"), b, || Arc::clone(&p));
+        }
     }
     for (spec, b) in [("poisson3d:7x5x9", 1), ("poisson3d:8x6x3", 2), ("poisson3d:23x9x1", 1)] {
         let a = problem::load(spec, ReadAs::Expanded).unwrap().matrix;
         compare(&k, spec, &a.in_blocks(b), 0..=4);
-        (0..3).for_each(|fill| compare_plans(&k, spec, &a.clone().in_blocks(b), fill));
+        for fill in 0..3 {
+            let p = iluk(&block_pattern(&a.in_blocks(b)), fill, LevelRule::Min, usize::MAX);
+            let p = Arc::new(p.unwrap());
+            compare_plans(&k, &format!("{spec}, k {fill}"), b, || Arc::clone(&p));
+        }
     }
     for (spec, b, fill) in [
         ("poisson3d:13x14x16", 1, 0),

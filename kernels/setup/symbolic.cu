@@ -300,6 +300,55 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
     if (threadIdx.x == 0) atomicMax(levels, most);
 }
 
+// The same of lines of `length` rows, each of which but the first needs the one before it, so that what else a row needs
+// of its line is there by then. A warp has a line, which makes it wait for other lines alone.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_levels_of_lines(u32 rows, u32 length, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
+                     const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
+    __shared__ u32 block, most;
+    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
+    __syncthreads();
+    const u32 lane = threadIdx.x % WARP, line = block * WARPS + threadIdx.x / WARP;
+    const u32 begin = line < rows / length ? line * length : rows, end = begin < rows ? begin + length : rows;
+    int last = 0;
+    for (u32 from = begin; from < end; from += WARP) {
+        const u32 place = from + lane, i = backward ? rows - 1 - place : place;
+        // what the row needs of other lines, and steps after the row before
+        int own = 0, steps = 0;
+        if (place < end) {
+            const u32 own_part = part ? part[i] : 0, first = row_ptr[i], past = row_ptr[i + 1];
+            if (place > begin) steps = part && part[backward ? i + 1 : i - 1] != own_part ? crossing : 1;
+            for (u32 n = 0; first + n < past; n += EACH) {
+                bool there;
+                do {
+                    there = true;
+#pragma unroll
+                    for (u32 e = n; e < n + EACH; ++e) {
+                        if (first + e >= past) break;
+                        const u32 column = col_ind[backward ? past - 1 - e : first + e];
+                        if ((backward ? rows - 1 - column : column) >= begin) continue;
+                        const u32 needed = load_relaxed(&level[column]);
+                        if (needed == NONE) there = false;
+                        else own = max(own, (int)(needed + (part && part[column] != own_part ? crossing : 1)));
+                    }
+                } while (!there);
+            }
+        }
+        __syncwarp();
+        // the later of that and of what follows from the rows before
+        for (u32 offset = 1; offset < WARP; offset *= 2) {
+            const int before = __shfl_up_sync(FULL, own, offset), more = __shfl_up_sync(FULL, steps, offset);
+            if (lane >= offset) own = max(own, before + steps), steps += more;
+        }
+        if (from > begin) own = max(own, last + steps);
+        if (place < end) store_relaxed(&level[i], (u32)own);
+        last = __shfl_sync(FULL, own, WARP - 1);
+    }
+    if (begin < rows && lane == 0) atomicMax(&most, (u32)last + 1);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(levels, most);
+}
+
 // Numbers of 8 bits by which lists are sorted, the lowest first.
 constexpr u32 DIGITS = 256;
 static_assert(DIGITS == THREADS, "a thread for each digit");

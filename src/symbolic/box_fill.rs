@@ -147,22 +147,32 @@ impl BoxFill {
         self.like[2][z] * self.small_extents[1] + self.like[1][y]
     }
 
+    /// Whether rows need the one before in their line, in L, and the one behind in U.
+    pub(crate) fn has_lines(&self) -> bool {
+        let [nx, _, _] = self.small_extents;
+        let needs = |half: &Pattern, i: usize, j: usize| half.row(i).contains(&(j as u32));
+        (0..self.small.rows())
+            .filter(|i| i % nx > 0)
+            .all(|i| needs(&self.small.lower, i, i - 1) && needs(&self.small.upper, i - 1, i))
+    }
+
     /// Entries of L that lines have in others, for each line of the small box: steps to the other along y and z,
-    /// and how many. `None` where a row does not need the one before it in its line, or reaches across the box.
+    /// and how many. `None` where rows are in no [lines](Self::has_lines), or reach from face to face.
     pub(crate) fn couplings(&self) -> Option<Vec<Vec<([i32; 2], u32)>>> {
+        if !self.has_lines() {
+            return None;
+        }
         let [nx, ny, nz] = self.small_extents;
         let mut times = vec![0; nx];
         self.like[0].iter().for_each(|&x| times[x] += 1);
         let of_line = |line: usize| {
             let mut found: Vec<([i32; 2], u32)> = Vec::new();
-            for (x, &times) in times.iter().enumerate() {
-                let (row, [_, y, z]) = (line * nx + x, [0, line % ny, line / ny].map(|c| c as i32));
-                let mut follows = x == 0;
-                for &j in self.small.lower.row(row) {
+            for (i, &times) in (line * nx..).zip(&times) {
+                let from = cell(self.small_extents, i as u32);
+                for &j in self.small.lower.row(i) {
                     let to = cell(self.small_extents, j);
-                    let (before, by) = ([to[1] - y, to[2] - z], x as i32 - to[0]);
-                    follows |= before == [0; 2] && by == 1;
-                    if by.unsigned_abs() as usize + 1 >= self.extents[0] {
+                    let before = [to[1] - from[1], to[2] - from[2]];
+                    if from[0].abs_diff(to[0]) as usize + 1 >= self.extents[0] {
                         return None;
                     }
                     match found.iter_mut().find(|(there, _)| *there == before) {
@@ -170,9 +180,6 @@ impl BoxFill {
                         Some((_, entries)) => *entries += times,
                         None => found.push((before, times)),
                     }
-                }
-                if !follows {
-                    return None;
                 }
             }
             Some(found)

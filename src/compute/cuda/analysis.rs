@@ -94,7 +94,8 @@ impl Analysis {
             return Ok(new);
         }
         let [lower, upper] = triangles;
-        let schedules = [schedule(d, &lower, false)?, schedule(d, &upper, true)?];
+        let line = new.boxed.as_ref().and_then(Boxed::line);
+        let schedules = [schedule(d, &lower, false, line)?, schedule(d, &upper, true, line)?];
         Ok(Self { schedules: OnceCell::from(schedules), ..new })
     }
 

@@ -276,12 +276,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// With the part of each row, and the steps from one part to another, where there are parts.
+    /// With the part of each row, and the steps from one part to another, where there are parts; and the rows of
+    /// lines in which each needs the one before, where all are.
     pub(super) fn new(
         d: &Device,
         p: &DevicePattern,
         backward: bool,
         parts: Option<(&CudaSlice<u32>, u32)>,
+        line: Option<usize>,
     ) -> Result<Self> {
         let n = p.row_ptr.len() - 1;
         let mut time = d.alloc::<u32>(n)?;
@@ -289,16 +291,28 @@ impl Waiting {
         let (taken, steps) = (d.zeros::<u32>(1)?, d.zeros::<u32>(1)?);
         let (rows, backward) = (n as u32, u32::from(backward));
         let (part, crossing) = parts.map_or((0, 1), |(part, crossing)| (address(part), crossing));
-        let (find, config) = (plain(d, "find_levels")?, by_threads(n));
-        run!(d, find, config; rows, p.row_ptr, p.col_ind, backward, part, crossing, time, taken, steps);
+        let (row_ptr, col_ind) = (&p.row_ptr, &p.col_ind);
+        if let Some(line) = line.filter(|line| n.is_multiple_of(*line)) {
+            let (find, config) = (plain(d, "find_levels_of_lines")?, by_threads(n / line * 32));
+            let line = line as u32;
+            run!(d, find, config; rows, line, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
+        } else {
+            let (find, config) = (plain(d, "find_levels")?, by_threads(n));
+            run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
+        }
         Ok(Self { time, last: d.host(&steps)?[0].saturating_sub(1) })
     }
 }
 
 /// The schedule of the solve with a triangle.
-pub(super) fn schedule(d: &Device, p: &DevicePattern, backward: bool) -> Result<Schedule> {
+pub(super) fn schedule(
+    d: &Device,
+    p: &DevicePattern,
+    backward: bool,
+    line: Option<usize>,
+) -> Result<Schedule> {
     let n = p.row_ptr.len() - 1;
-    let Waiting { time, last } = Waiting::new(d, p, backward, None)?;
+    let Waiting { time, last } = Waiting::new(d, p, backward, None, line)?;
     let levels = if n > 0 { last as usize + 1 } else { 0 };
     let (level_ptr, _) = starts(d, levels, &counts(d, n, &time, last as usize)?)?;
     let order = sorted(d, n, &time, last, None)?;
@@ -352,6 +366,13 @@ pub(super) struct Boxed {
     pub(super) whole: bool,
     /// Its pattern.
     pub(super) of: WeakPattern,
+}
+
+impl Boxed {
+    /// Rows of a line, in which each needs the one before, if they do.
+    pub(super) fn line(&self) -> Option<usize> {
+        self.told.has_lines().then(|| self.told.extents()[0])
+    }
 }
 
 /// A pattern that the device has made, until factors are prepared on it.
@@ -458,8 +479,9 @@ impl Cuda {
     /// # Errors
     /// When the device fails or has too little memory, or has not made the pattern.
     pub fn schedules(&self, pattern: &Arc<FillPattern>) -> Result<[Schedule; 2]> {
-        let ([lower, upper], _) = self.triangles_of(pattern).ok_or_else(unknown)?;
-        Ok([schedule(&self.device, &lower, false)?, schedule(&self.device, &upper, true)?])
+        let ([lower, upper], boxed) = self.triangles_of(pattern).ok_or_else(unknown)?;
+        let (d, line) = (&self.device, boxed.and_then(|boxed| boxed.line()));
+        Ok([schedule(d, &lower, false, line)?, schedule(d, &upper, true, line)?])
     }
 }
 

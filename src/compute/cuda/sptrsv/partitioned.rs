@@ -140,7 +140,8 @@ impl Plan {
         let starts = Self::starts(s)?;
         let mut parts = range_count(p, b, split);
         let ranges = Owners::ranges(&starts[0], false, parts);
-        let far = d.span("far operands", || triangles(d, f)[0].far_operands(&ranges))?;
+        let far =
+            d.span("far operands", || triangles(d, (s.analysis, f))[0].far_operands(&ranges))?;
         let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
         if scattered {
             parts = ((d.multiprocessors() * SCATTERED_PARTS) as usize).min(p.rows());
@@ -205,7 +206,7 @@ impl Plan {
         shape: partition::Shape,
         variant: Variant,
     ) -> Result<Self> {
-        let [lower, upper] = triangles(s.device, s.structure);
+        let [lower, upper] = triangles(s.device, (s.analysis, s.structure));
         let [of_lower, of_upper] = match parts {
             Parts::Owned(owners) => [owners.clone(), owners],
             Parts::Ranges(count) => {
@@ -231,9 +232,15 @@ impl Cuda {
     /// When the device fails or has too little memory, or blocks are too large for one of them.
     pub fn plans_of_parts(&self, pattern: &Arc<FillPattern>) -> Result<[Vec<Vec<u32>>; 2]> {
         let d = &*self.gpu();
-        let f = Structure::new(d, pattern, pattern.block_size())?;
-        let (analysis, library) =
-            (Analysis::new(pattern), || unreachable!("no library is asked for"));
+        let b = pattern.block_size();
+        let (f, analysis) = match self.triangles_of(pattern) {
+            Some((made, boxed)) => {
+                let analysis = Analysis::of_triangles(d, pattern, made.clone(), boxed)?;
+                (Structure::there(pattern, b, made), analysis)
+            }
+            None => (Structure::new(d, pattern, b)?, Analysis::new(pattern)),
+        };
+        let library = || unreachable!("no library is asked for");
         let made = |plans: Place| -> Result<Vec<Vec<u32>>> {
             let mut all = Vec::new();
             for resident in [false, true] {

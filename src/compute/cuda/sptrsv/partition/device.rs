@@ -14,7 +14,7 @@ use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::sources::PARTITION;
 use crate::compute::cuda::sptrsv::owners::{Costs, Parts};
 use crate::compute::cuda::storage::{DevicePattern, Structure};
-use crate::compute::cuda::symbolic::{Waiting, sorted};
+use crate::compute::cuda::symbolic::{Boxed, Waiting, sorted};
 use crate::matrix::pattern::Lazy;
 
 shared! {
@@ -30,9 +30,10 @@ fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
 /// L and U on the device.
 pub(in crate::compute::cuda::sptrsv) fn triangles<'a>(
     d: &'a Device,
-    f: &'a Structure,
+    (analysis, f): (&Analysis, &'a Structure),
 ) -> [Strict<'a>; 2] {
-    let strict = |pattern, backward| Strict { device: d, pattern, backward };
+    let line = analysis.boxed.as_ref().and_then(Boxed::line);
+    let strict = |pattern, backward| Strict { device: d, pattern, backward, line };
     [strict(&*f.lower, false), strict(&*f.upper, true)]
 }
 
@@ -65,7 +66,8 @@ pub(in crate::compute::cuda::sptrsv) fn chain(
     if let Some(&known) = analysis.chains.borrow().get(&key) {
         return Ok(known);
     }
-    let found = d.span("chain", || triangles(d, f)[0].chain(&owners, Costs::CROSSING_STEPS))?;
+    let found =
+        d.span("chain", || triangles(d, (analysis, f))[0].chain(&owners, Costs::CROSSING_STEPS))?;
     analysis.chains.borrow_mut().insert(key, found);
     Ok(found)
 }
@@ -77,6 +79,8 @@ pub(in crate::compute::cuda::sptrsv) struct Strict<'a> {
     pub(in crate::compute::cuda::sptrsv) pattern: &'a DevicePattern,
     /// Whether it is an upper one, whose solve begins at the last row.
     pub(in crate::compute::cuda::sptrsv) backward: bool,
+    /// Rows of lines in which each needs the one before, where all are.
+    line: Option<usize>,
 }
 
 /// Places of a list that are marked.
@@ -130,7 +134,7 @@ impl Strict<'_> {
     }
 
     fn waiting(&self, part: &CudaSlice<u32>, crossing: u32) -> Result<Waiting> {
-        Waiting::new(self.device, self.pattern, self.backward, Some((part, crossing)))
+        Waiting::new(self.device, self.pattern, self.backward, Some((part, crossing)), self.line)
     }
 
     /// Cuts it, as `host.rs` does.
