@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::lattice::Lattice;
+use super::schedules::schedule;
 use super::storage::Triangles;
-use super::symbolic::{Boxed, schedule};
+use super::symbolic::Boxed;
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;

@@ -24,6 +24,7 @@ pub mod nvrtc;
 mod operations;
 pub(crate) mod pinned;
 mod ranges;
+mod schedules;
 pub mod sources;
 mod sparse;
 mod spmv;

@@ -11,10 +11,11 @@ use crate::compute::cuda::compressed::{by_threads, counts, run, starts};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, address};
 use crate::compute::cuda::layout::shared;
+use crate::compute::cuda::schedules::{Waiting, sorted};
 use crate::compute::cuda::sources::PARTITION;
 use crate::compute::cuda::sptrsv::owners::{Costs, Parts};
 use crate::compute::cuda::storage::{DevicePattern, Structure};
-use crate::compute::cuda::symbolic::{Boxed, Waiting, sorted};
+use crate::compute::cuda::symbolic::Boxed;
 use crate::matrix::pattern::Lazy;
 
 shared! {
