@@ -46,6 +46,9 @@ pub struct BoxFill {
     like: [Vec<usize>; 3],
 }
 
+/// What a line of rows has of an earlier one: steps to it along y and z, and entries.
+pub(crate) type LineCoupling = ([i32; 2], u32);
+
 /// Rows of a triangle of the small box as they are in the large one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alike {
@@ -129,7 +132,7 @@ impl BoxFill {
         let (halves, extents) = ([lower, upper], a.extents);
         let (of, small_extents) = (a.clone(), small);
         let small = pattern;
-        Some(Self { of, stencils, lines, entries, halves, small, extents, small_extents, like })
+        Some(Self { of, stencils, lines, entries, small, halves, extents, small_extents, like })
     }
 
     /// Number of (block) rows.
@@ -156,9 +159,9 @@ impl BoxFill {
             .all(|i| needs(&self.small.lower, i, i - 1) && needs(&self.small.upper, i - 1, i))
     }
 
-    /// Entries of L that lines have in others, for each line of the small box: steps to the other along y and z,
-    /// and how many. `None` where rows are in no [lines](Self::has_lines), or reach from face to face.
-    pub(crate) fn couplings(&self) -> Option<Vec<Vec<([i32; 2], u32)>>> {
+    /// Entries of L that lines have in others, for each line of the small box. `None` where rows are in no
+    /// [lines](Self::has_lines), or reach from face to face.
+    pub(crate) fn couplings(&self) -> Option<Vec<Vec<LineCoupling>>> {
         if !self.has_lines() {
             return None;
         }
@@ -166,7 +169,7 @@ impl BoxFill {
         let mut times = vec![0; nx];
         self.like[0].iter().for_each(|&x| times[x] += 1);
         let of_line = |line: usize| {
-            let mut found: Vec<([i32; 2], u32)> = Vec::new();
+            let mut found: Vec<LineCoupling> = Vec::new();
             for (i, &times) in (line * nx..).zip(&times) {
                 let from = cell(self.small_extents, i as u32);
                 for &j in self.small.lower.row(i) {

@@ -51,7 +51,7 @@ impl Staging {
         let copy = |at: usize, piece: usize, within: usize, bytes: usize| {
             // SAFETY: parts of `from` and of pieces, each copied by one thread
             unsafe {
-                pinned.at(piece, within).copy_from_nonoverlapping(from[at..].as_ptr(), bytes)
+                pinned.at(piece, within).copy_from_nonoverlapping(from[at..].as_ptr(), bytes);
             };
         };
         let copies = Copies::new(from.len(), &copy);

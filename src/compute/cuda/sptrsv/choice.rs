@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::owners::Parts;
+use super::owners::{Chain, Parts};
 use super::partition;
 use super::{ALGORITHMS, ANY, Algorithm, algorithm, suited};
 use crate::base::choices::FactorPrecision;
@@ -43,7 +43,7 @@ pub(super) struct Shape<'a> {
     /// The grid that L is.
     pub(super) lattice: Option<&'a Lattice>,
     /// Steps of its longest chain of dependencies in parts.
-    pub(super) chain: &'a dyn Fn(&Parts) -> Option<u32>,
+    pub(super) chain: &'a Chain<'a>,
     /// Levels of both triangles.
     pub(super) levels: usize,
     pub(super) stencils: &'a Stencils,
@@ -67,7 +67,7 @@ impl<'a> Shape<'a> {
     fn new(
         [pattern, kinds]: [&'a FillPattern; 2],
         (block_size, precision): (usize, FactorPrecision),
-        (lattice, chain): (Option<&'a Lattice>, &'a dyn Fn(&Parts) -> Option<u32>),
+        (lattice, chain): (Option<&'a Lattice>, &'a Chain<'a>),
         (levels, stencils): (usize, &'a Stencils),
         [multiprocessors, resident, shared_bytes]: [usize; 3],
         [byte, handover]: [f64; 2],
@@ -227,7 +227,7 @@ mod tests {
         let double = (block_size, FactorPrecision::Float64);
         let lattice = Lattice::of(p.lower.view());
         let chain = |parts: &Parts| Some(chain_of(p.lower.view(), parts));
-        let grid = (lattice.as_ref(), &chain as &dyn Fn(&Parts) -> Option<u32>);
+        let grid = (lattice.as_ref(), &chain as &Chain);
         Shape::new([&p, &p], double, grid, levels, [132, 132, 227 << 10], FITTED).candidates()
     }
 

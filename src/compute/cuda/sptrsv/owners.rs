@@ -167,14 +167,13 @@ pub(super) struct Tiles<'a> {
 }
 
 impl<'a> Tiles<'a> {
-    /// At most so many tiles of a grid with so many rows, beside so many ranges; `chain` tells the steps of the longest
-    /// chain of dependencies in parts, [`Costs::CROSSING_STEPS`] from one part to another, `None` where it cannot.
+    /// At most so many tiles of a grid with so many rows, beside so many ranges.
     pub(super) fn of(
         lattice: &'a Lattice,
         rows: usize,
         (most, ranges): (usize, usize),
         costs: Costs,
-        chain: &dyn Fn(&Parts) -> Option<u32>,
+        chain: &Chain,
     ) -> Option<Self> {
         let rough = |&tiling: &[usize; 2]| {
             let o = lattice.outline(tiling);
@@ -193,7 +192,7 @@ impl<'a> Tiles<'a> {
     /// The outline leaves couplings out of account that lead back to tiles before. Where they make the longest chain
     /// much longer than in ranges, its time means nothing: a few in every line, as fill by the rule `overwrite` has
     /// them, make it up to nine times as long, those of holes and wells cost little.
-    fn lead_back(&self, ranges: usize, chain: &dyn Fn(&Parts) -> Option<u32>) -> bool {
+    fn lead_back(&self, ranges: usize, chain: &Chain) -> bool {
         let both = chain(&Parts::Owned(self.owners())).zip(chain(&Parts::Ranges(ranges)));
         both.is_none_or(|(tiles, ranges)| f64::from(tiles) > LONGER_CHAIN * f64::from(ranges))
     }
@@ -216,6 +215,10 @@ impl<'a> Tiles<'a> {
     }
 }
 
+/// Tells the steps of the longest chain of dependencies in parts of L, [`Costs::CROSSING_STEPS`] from one part to
+/// another; `None` where it cannot.
+pub(super) type Chain<'a> = dyn Fn(&Parts) -> Option<u32> + 'a;
+
 /// Parts of a triangle.
 pub(super) enum Parts {
     Owned(Owners),
@@ -230,7 +233,7 @@ impl Parts {
         rows: usize,
         most: usize,
         costs: Costs,
-        chain: &dyn Fn(&Self) -> Option<u32>,
+        chain: &Chain,
     ) -> Self {
         // a chain crosses each bound, the work is shared
         let ranges = (costs.work(rows) / Costs::CROSSING).sqrt().round() as usize;

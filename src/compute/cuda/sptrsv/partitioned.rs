@@ -231,7 +231,7 @@ impl Cuda {
     /// # Errors
     /// When the device fails or has too little memory, or blocks are too large for one of them.
     pub fn plans_of_parts(&self, pattern: &Arc<FillPattern>) -> Result<[Vec<Vec<u32>>; 2]> {
-        let d = &*self.gpu();
+        let d = self.gpu();
         let b = pattern.block_size();
         let (f, analysis) = match self.triangles_of(pattern) {
             Some((made, boxed)) => {

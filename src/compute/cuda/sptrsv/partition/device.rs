@@ -166,21 +166,21 @@ impl Strict<'_> {
         };
         let slices = d.span("slices", || self.slices(of_rows))?;
         let made = d.span("segments", || self.segments(&slices, owners.parts, region))?;
-        let Segments { held_in, segments, first, count } = made;
+        let Segments { of_slices, starts: segments, first, count } = made;
         let columns = d.alloc::<u32>(slices.blocks)?;
         d.span("columns", || {
             let (held, of, marked) = (d.alloc::<Held>(n)?, kernel(d, "place_rows")?, &slices.marked);
-            run!(d, of, by_threads(n); of_rows, slices.slices, held_in, marked.mark, marked.before, held);
+            run!(d, of, by_threads(n); of_rows, slices.rows, of_slices, marked.mark, marked.before, held);
             let DevicePattern { row_ptr, col_ind } = self.pattern;
             let (of, count, backward) =
                 (kernel(d, "fill_columns")?, marked.count as u32, u32::from(self.backward));
             let config = by_threads(32 * marked.count);
-            run!(d, of, config; of_rows, count, slices.slices, *row_ptr, *col_ind, backward, held, columns);
+            run!(d, of, config; of_rows, count, slices.rows, *row_ptr, *col_ind, backward, held, columns);
             Ok(())
         })?;
         Ok(Partition {
             counts: [slices.marked.count, slices.blocks, count, owners.parts],
-            slices: slices.slices,
+            slices: slices.rows,
             order,
             columns,
             segments,
@@ -203,7 +203,7 @@ impl Strict<'_> {
         let (of, length) = (kernel(d, "describe_slices")?, d.alloc::<u32>(count)?);
         run!(d, of, by_threads(count); of_rows, count as u32, marked.list, slices, length, part);
         let (start, all) = starts(d, count, &length)?;
-        Ok(Slices { marked, slices, part, start, blocks: blocks(all)? })
+        Ok(Slices { marked, rows: slices, part, start, blocks: blocks(all)? })
     }
 
     fn segments(&self, s: &Slices, parts: usize, region: u32) -> Result<Segments> {
@@ -215,7 +215,7 @@ impl Strict<'_> {
             parts: parts as u32,
             region,
             first: address(&first),
-            slices: address(&s.slices),
+            slices: address(&s.rows),
             start: address(&s.start),
             count: address(&count),
             ..CutArg::default()
@@ -231,14 +231,14 @@ impl Strict<'_> {
             ..counting
         };
         run!(d, of, config; filling);
-        Ok(Segments { held_in: segment, segments, first: first_segment, count: all })
+        Ok(Segments { of_slices: segment, starts: segments, first: first_segment, count: all })
     }
 }
 
 /// Slices without their places in shared memory.
 struct Slices {
     marked: Marked,
-    slices: CudaSlice<Slice>,
+    rows: CudaSlice<Slice>,
     /// The part of each.
     part: CudaSlice<u32>,
     /// First block of each.
@@ -248,8 +248,8 @@ struct Slices {
 
 struct Segments {
     /// The segment of each slice in its part.
-    held_in: CudaSlice<u32>,
-    segments: CudaSlice<u32>,
+    of_slices: CudaSlice<u32>,
+    starts: CudaSlice<u32>,
     /// First segment of each part, and one past the last.
     first: CudaSlice<u32>,
     count: usize,
