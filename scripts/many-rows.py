@@ -2,7 +2,7 @@
 """Makes a large result file of a small one, to try what reads it: rows are repeated with other systems
 and times that differ by up to a third.
 
-    scripts/many-rows.py results/yang/h100/table1.csv 10000 > many.csv
+    scripts/many-rows.py results/yang/h200/table1.csv 10000 > many.csv
 """
 
 import csv

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the numbers of figures with matplotlib.
 
-    bilu-bench plot --kind speedup results/yang/h100 -o speedup.csv
+    bilu-bench plot --kind speedup results/yang/h200 -o speedup.csv
     scripts/plot_matplotlib.py speedup-1.csv speedup.png
 
 The columns of the CSV file are those of docs/csv.md, "Numbers of figures". Panels stand beside each other;
