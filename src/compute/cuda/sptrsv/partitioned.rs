@@ -159,6 +159,7 @@ impl Plan {
             most_each: uneven,
             crossing: 4,
         };
+        shape.admit(lengths.longest)?;
         let most = d.multiprocessors().min(d.limits().resident) as usize;
         let chain = |parts: &Parts| chain(d, (s.analysis, f), parts).ok();
         let tiles = s.analysis.lattice().and_then(|lattice| {

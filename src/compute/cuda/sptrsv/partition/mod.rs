@@ -34,6 +34,20 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Refuses rows of so many blocks where 16 bits do not tell how many a lane has.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub(super) fn admit(&self, longest: usize) -> Result<()> {
+        let lanes = if self.most_each.is_some() { self.most() } else { self.split as usize };
+        let most = lanes * u16::MAX as usize;
+        if longest > most {
+            let message = format!("a row of {longest} blocks of a triangle; {most} are the most");
+            return Err(Error::memory(message).hint("`--trisolve syncfree` takes it"));
+        }
+        Ok(())
+    }
+
     /// Lanes that share a row at most.
     fn most(&self) -> usize {
         (1 << self.lanes.ilog2()).max(self.split as usize)
@@ -134,4 +148,24 @@ impl Partition {
 fn blocks(count: usize) -> Result<usize> {
     let most = u32::MAX as usize;
     if count > most { Err(Error::memory("a factor has more than 2^32 blocks")) } else { Ok(count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_more_blocks_than_16_bits_count_are_refused() {
+        let even = Shape { slots: 9, lanes: 1, split: 1, most_each: None, crossing: 4 };
+        let uneven = Shape { lanes: 10, most_each: Some(3), ..even };
+        let admitted = |shape: Shape, longest| shape.admit(longest).is_ok();
+        assert_eq!([65_535, 65_536].map(|n| admitted(even, n)), [true, false]);
+        assert_eq!([8 * 65_535, 8 * 65_535 + 1].map(|n| admitted(uneven, n)), [true, false]);
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_have_four_regions() {
+        let shape = Shape { slots: 14, lanes: 32, split: 1, most_each: None, crossing: 4 };
+        assert_eq!([14, 15].map(|largest| shape.slots(largest)), [[15, 0], [13, 3]]);
+    }
 }
