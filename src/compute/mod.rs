@@ -152,6 +152,18 @@ pub struct Bytes {
     pub moved: usize,
 }
 
+impl Bytes {
+    /// Solves with factors `L D U'` in the order of their pattern, whose blocks take `values` bytes: factors and indices
+    /// once, r read, z written and, between both triangles, read and written again; D and two vectors where it is all.
+    #[must_use]
+    pub fn of_factors(pattern: &FillPattern, values: usize) -> Self {
+        let (held, vector) = (values + pattern.bytes(), 8 * pattern.rows() * pattern.block_size());
+        let diagonal = pattern.blocks() == pattern.rows();
+        let moved = if diagonal { values + 2 * vector } else { held + 4 * vector };
+        Self { held, moved }
+    }
+}
+
 /// What says how stable solves with factors `L D U'` are, in the scales of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TriangleNorms {

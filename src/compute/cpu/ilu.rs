@@ -455,13 +455,8 @@ impl FactorInfo for BlockIlu {
         &self.pattern
     }
 
-    // bytes held, and bytes one application moves at least: factors and indices once, r read, z
-    // written and, between the two sweeps, read and written again.
     fn bytes(&self) -> Bytes {
-        let pattern = &self.pattern;
-        let held = self.values.bytes() + pattern.bytes();
-        let vector = 8 * pattern.rows() * pattern.block_size();
-        Bytes { held, moved: held + 4 * vector }
+        Bytes::of_factors(&self.pattern, self.values.bytes())
     }
 
     fn precisions(&self) -> Option<String> {

@@ -30,6 +30,14 @@ impl Numbers {
         })
     }
 
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Double(numbers) => 8 * numbers.len(),
+            Self::Single(numbers) => 4 * numbers.len(),
+        }
+    }
+
     /// Where they are.
     pub(super) fn address(&self) -> Address {
         match self {

@@ -11,6 +11,7 @@ use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::triangles::{self, BlockDiagonal};
 use super::{Algorithm, InHalves, Solve, System};
 use crate::base::error::{Error, Result};
+use crate::compute::Bytes;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{Address, SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
@@ -156,6 +157,15 @@ impl Solve for Levels {
         Ok(0.0)
     }
 
+    fn bytes(&self) -> Option<Bytes> {
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.bytes());
+        let held = self.lower.bytes() + self.upper.bytes() + diagonal;
+        // a graph has copies of r and z, a diagonal of its own reads and writes once more
+        let vectors = 4 + if self.replayed.is_some() { 4 } else { 0 };
+        let vectors = vectors + if self.apart.is_some() { 2 } else { 0 };
+        Some(Bytes { held, moved: held + vectors * 8 * self.y.len() })
+    }
+
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
         self.replay(d, r, z).map_err(|e| failed("triangular solve", e))
     }
@@ -179,6 +189,11 @@ fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
 
 impl triangles::Triangle for Triangle {
     const READS_DIAGONAL: bool = true;
+    const MARKS: bool = false;
+
+    fn bytes(&self) -> usize {
+        self.slices.bytes()
+    }
 
     fn set_values(
         &mut self,

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
 use super::choice::Shape;
 use super::owners::{Costs, Owners, Parts, Tiles};
-use super::partition::{self, Partition, chain, row_starts, triangles};
+use super::partition::{self, Partition, Slice, chain, row_starts, triangles};
 use super::triangles::{self, Triangles};
 use super::{Algorithm, InHalves, Solve, System};
 use crate::base::choices::FactorPrecision;
@@ -364,6 +364,12 @@ fn config(
 
 impl triangles::Triangle for Triangle {
     const READS_DIAGONAL: bool = true;
+    const MARKS: bool = true;
+
+    fn bytes(&self) -> usize {
+        let [slices, columns, ..] = self.plan.counts;
+        self.val.bytes() + 4 * (columns + self.plan.order.len()) + size_of::<Slice>() * slices
+    }
 
     fn set_values(
         &mut self,

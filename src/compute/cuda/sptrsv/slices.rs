@@ -138,6 +138,11 @@ impl Slices {
         .map_err(|e| failed("slice_values", e))
     }
 
+    /// Bytes of what a solve reads: rows, columns and numbers, and four words for each slice.
+    pub(super) fn bytes(&self) -> usize {
+        self.val.bytes() + 4 * (self.col_ind.len() + self.order.len()) + 16 * self.count
+    }
+
     /// For kernels.
     pub(super) fn argument(&self) -> SlicesArg {
         SlicesArg {

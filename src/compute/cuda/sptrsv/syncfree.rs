@@ -95,6 +95,11 @@ fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
 
 impl triangles::Triangle for Triangle {
     const READS_DIAGONAL: bool = true;
+    const MARKS: bool = true;
+
+    fn bytes(&self) -> usize {
+        self.slices.bytes()
+    }
 
     fn set_values(
         &mut self,

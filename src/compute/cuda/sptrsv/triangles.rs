@@ -8,6 +8,7 @@ use super::slices::{SLICES_PER_BLOCK, THREADS};
 use super::{InHalves, Parts, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
+use crate::compute::Bytes;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{Address, PartsArg, SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
@@ -20,6 +21,11 @@ pub(super) trait Triangle {
     /// Whether the backward solve looks for the inverse diagonal blocks at `SolveArg::diagonal`, not
     /// among its own blocks.
     const READS_DIAGONAL: bool;
+    /// Whether a solve marks the vector that the next one waits in.
+    const MARKS: bool;
+
+    /// Bytes of its own storage, all of which a solve reads.
+    fn bytes(&self) -> usize;
 
     /// Takes over the `blocks`, which are in the order of the pattern; the `diagonal`, too, where a
     /// backward solve keeps it among them.
@@ -90,6 +96,11 @@ enum Empty {}
 
 impl Triangle for Empty {
     const READS_DIAGONAL: bool = false;
+    const MARKS: bool = false;
+
+    fn bytes(&self) -> usize {
+        match *self {}
+    }
 
     fn set_values(
         &mut self,
@@ -129,6 +140,20 @@ impl<T: Triangle> Solve for Triangles<T> {
         let alone = matches!(self.upper, Upper::Diagonal(_));
         self.diagonal = (alone || T::READS_DIAGONAL).then_some(v.diagonal);
         Ok(0.0)
+    }
+
+    fn bytes(&self) -> Option<Bytes> {
+        let upper = match &self.upper {
+            Upper::Triangle(upper) => Some(upper),
+            Upper::Diagonal(_) => None,
+        };
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.bytes());
+        let both = [self.lower.as_ref(), upper];
+        let held = diagonal + both.iter().flatten().map(|t| t.bytes()).sum::<usize>();
+        // each triangle reads one and writes one, the diagonal where it stands for U', too
+        let solves = usize::from(self.lower.is_some()) + 1;
+        let marks = if T::MARKS { both.iter().flatten().count() } else { 0 };
+        Some(Bytes { held, moved: held + (2 * solves + marks) * 8 * self.unknowns })
     }
 
     fn parts(&self) -> Option<Parts> {

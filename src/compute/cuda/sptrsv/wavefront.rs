@@ -160,6 +160,12 @@ impl Triangle {
 
 impl triangles::Triangle for Triangle {
     const READS_DIAGONAL: bool = false;
+    const MARKS: bool = false;
+
+    /// Records are as many for each cell as there are offsets; what tiles exchange stays in the cache.
+    fn bytes(&self) -> usize {
+        self.val.bytes()
+    }
 
     fn set_values(
         &mut self,
