@@ -3,8 +3,6 @@
 #include "setup/scan.cuh"
 #include "sptrsv/partition.cuh"
 
-constexpr u32 WARPS = THREADS / WARP;
-
 // The part of each row; runs of rows that begin at `start` have one each.
 extern "C" __global__ void __launch_bounds__(THREADS)
 part_of_rows(u32 rows, u32 runs, const u32* __restrict__ start, const u32* __restrict__ of_run, u32* __restrict__ part) {
