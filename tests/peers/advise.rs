@@ -53,10 +53,10 @@ fn the_method_of_a_peer_wins_and_its_experiment_runs() {
     let sentence = table.lines().find(|l| l.starts_with("cg with amg of fast, ")).unwrap();
     let (_, rest) = sentence.split_once(", the best of peers, takes ").unwrap();
     let (ratio, rest) = rest.split_once(" of the time of ").unwrap();
-    assert!(
-        rest.starts_with("jacobi b=1 cg cpu, the best without peers (setup included)"),
-        "{table}"
-    );
+    // the block size of ours is by a measurement of microseconds
+    let (ours, rest) = rest.split_once(" cg cpu").unwrap();
+    assert!(ours == "jacobi b=1" || ours == "jacobi b=4", "{table}");
+    assert!(rest.starts_with(", the best without peers (setup included)"), "{table}");
     // single times where ours takes more than ten times as long
     let ratio: f64 = ratio.trim_start_matches('~').parse().unwrap();
     assert!(ratio < 0.5, "{table}");
