@@ -5,6 +5,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::device::Device;
 use super::lattice::Lattice;
 use super::schedules::schedule;
@@ -53,6 +55,32 @@ impl<'a> Rows<'a> {
         let (at, FillPattern { lower, upper, .. }) = (self.alike(i), self.pattern);
         lower.row(at).len() + 1 + upper.row(at).len()
     }
+}
+
+/// Of so many rows the length of which `shortest` are at most as long, and the largest one; zeros without rows.
+pub(super) fn lengths(
+    rows: usize,
+    length: impl Fn(usize) -> usize + Sync,
+    shortest: usize,
+) -> [usize; 2] {
+    let lengths = || (0..rows).into_par_iter().with_min_len(4096).map(&length);
+    let longest = lengths().max().unwrap_or(0);
+    // how many rows have each length
+    let none = || vec![0usize; longest + 1];
+    let count = |mut counts: Vec<usize>, length: usize| {
+        counts[length] += 1;
+        counts
+    };
+    let sum = |mut a: Vec<usize>, b: Vec<usize>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let mut left = shortest;
+    let common = lengths().fold(none, count).reduce(none, sum).into_iter().position(|count| {
+        left = left.saturating_sub(count);
+        left == 0
+    });
+    [common.unwrap_or(longest), longest]
 }
 
 /// What is known of both triangles from their patterns.

@@ -119,29 +119,26 @@ impl Staging {
 
     /// The pieces, which the device has done with.
     fn ready(&mut self) -> Result<Pinned, DriverError> {
-        let mut at = [std::ptr::null_mut(); PIECES];
+        let mut at = [const { Bytes(std::ptr::null_mut()) }; PIECES];
         for (at, piece) in at.iter_mut().zip(&mut self.pieces) {
             piece.done.synchronize()?;
-            *at = piece.memory.as_mut_slice()?.as_mut_ptr();
+            *at = Bytes(piece.memory.as_mut_slice()?.as_mut_ptr());
         }
         Ok(Pinned(at))
     }
 }
 
 /// Where the pieces are.
-struct Pinned([*mut u8; PIECES]);
-
-// SAFETY: threads take different parts
-unsafe impl Sync for Pinned {}
+struct Pinned([Bytes; PIECES]);
 
 impl Pinned {
     /// Byte `within` of the memory for piece `i` of a transfer.
     fn at(&self, i: usize, within: usize) -> *mut u8 {
-        self.0[i % PIECES].wrapping_add(within)
+        self.0[i % PIECES].at(within)
     }
 }
 
-/// Bytes that threads write to.
+/// Bytes that threads read and write.
 struct Bytes(*mut u8);
 
 // SAFETY: threads take different parts

@@ -2,7 +2,6 @@
 //! (`kernels/ilu/rows.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
-use rayon::prelude::*;
 
 use super::updates::Updates;
 use crate::base::error::Result;
@@ -73,28 +72,8 @@ fn held(
     several: usize,
     most: usize,
 ) -> [usize; 2] {
-    let lengths = || (0..rows).into_par_iter().with_min_len(4096).map(&length);
-    let longest = lengths().max().unwrap_or(0);
-    if longest <= several {
-        return [longest; 2];
-    }
-    // how many rows have each length
-    let none = || vec![0usize; longest + 1];
-    let count = |mut counts: Vec<usize>, length: usize| {
-        counts[length] += 1;
-        counts
-    };
-    let sum = |mut a: Vec<usize>, b: Vec<usize>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
-    let counts = lengths().fold(none, count).reduce(none, sum);
-    let mut left = (rows - 1) * 99 / 100 + 1;
-    let common = counts.iter().position(|&count| {
-        left = left.saturating_sub(count);
-        left == 0
-    });
-    [common.unwrap_or(longest).max(several).min(most).min(longest), longest]
+    let [common, longest] = analysis::lengths(rows, length, rows.saturating_sub(1) * 99 / 100 + 1);
+    [common.max(several).min(most).min(longest), longest]
 }
 
 /// Words that tell a thread block about a row.

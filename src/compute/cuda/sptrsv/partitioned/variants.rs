@@ -1,8 +1,7 @@
 //! What the kernels of solves in parts are compiled for.
 
-use rayon::prelude::*;
-
 use super::{ABOUT, LARGEST_BLOCK};
+use crate::compute::cuda::analysis;
 use crate::compute::cuda::sources::Variant;
 use crate::symbolic::FillPattern;
 
@@ -61,32 +60,13 @@ pub(super) struct Lengths {
 impl Lengths {
     /// With where the rows of L and of U begin.
     pub(super) fn of(starts: [&[u32]; 2]) -> Self {
-        let longest = |starts: &[u32]| {
-            let lengths = starts.par_windows(2).with_min_len(4096).map(|w| w[1] - w[0]);
-            lengths.max().unwrap_or(0) as usize
+        let (n, rows) = (starts[0].len() - 1, 2 * (starts[0].len() - 1));
+        let length = |i: usize| {
+            let (starts, row) = if i < n { (starts[0], i) } else { (starts[1], i - n) };
+            (starts[row + 1] - starts[row]) as usize
         };
-        let longest = longest(starts[0]).max(longest(starts[1]));
-        // how many rows have each length
-        let none = || vec![0usize; longest + 1];
-        let count = |mut counts: Vec<usize>, ends: &[u32]| {
-            counts[(ends[1] - ends[0]) as usize] += 1;
-            counts
-        };
-        let sum = |mut a: Vec<usize>, b: Vec<usize>| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            a
-        };
-        let counts = |starts: &[u32]| {
-            starts.par_windows(2).with_min_len(1 << 14).fold(none, count).reduce(none, sum)
-        };
-        let of_length = sum(counts(starts[0]), counts(starts[1]));
-        let rows = 2 * (starts[0].len() - 1);
-        let mut left = rows - rows / 50;
-        let most = of_length.iter().position(|&count| {
-            left = left.saturating_sub(count);
-            left == 0
-        });
-        Self { longest, most: most.unwrap_or(0) }
+        let [most, longest] = analysis::lengths(rows, length, rows - rows / 50);
+        Self { longest, most }
     }
 }
 
