@@ -3,7 +3,9 @@
 // The unknowns are cells (x, y, z) of nx * ny * nz in natural order, x fastest; a cell depends on the
 // cells at constant OFFSETS from it, all of them earlier in that order. With y' = y + SHEAR * z no
 // dependency points forward in y' or z, and t = x + ALPHA * y' + BETA * z grows along all of them:
-// t is the level. A thread block owns a tile of columns (y', z) and marches along x, one level per
+// t is the level. Where rows alternate along y and z, columns are of four kinds, by the parities of y' and z: each has
+// its offsets, and t = x + ALPHA * (y' / 2) + BETA * (z / 2) + a phase of its kind; a warp has columns of one. A thread
+// block owns a tile of columns (y', z) and marches along x, one level per
 // step, all columns at once. Values that columns hand to one another live in a ring in shared
 // memory, one row per step; those of neighbouring tiles are awaited in the L2 cache by warps of
 // their own, one step like all others. Factors are stored in the order in which the lanes use them,
@@ -17,6 +19,12 @@
 
 #include "sptrsv/wavefront/carriers.cuh"
 #include "sptrsv/wavefront/worker.cuh"
+
+template <bool BACKWARD, int KIND>
+__device__ void work(const Box& box, double* ring, const Desk& desk, u64* full, int lane, int warp) {
+    Worker<BACKWARD, KIND> worker{box, ring, desk, full, min(lane, ACTIVE - 1), lane >= ACTIVE};
+    for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) worker.march(k, warp);
+}
 
 // One triangle. `from` is the right-hand side (y when solving with U', which is multiplied by D first).
 template <bool BACKWARD>
@@ -43,10 +51,15 @@ __device__ void wavefront(const Box& box, const double* from, double* to) {
     const Desk desk = {rhs + warp * RHS, factors + warp * FACTORS, brought + warp * TURNS,
                        solved + warp * TURNS};
     if (role == 0) {
-        Worker<BACKWARD> worker{box, ring, desk, full + warp * STAGES, min(lane, ACTIVE - 1), lane >= ACTIVE};
-        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) worker.march(k, warp);
+        const int kind = kind_of_warp(warp);
+        if (kind == 0) work<BACKWARD, 0>(box, ring, desk, full + warp * STAGES, lane, warp);
+#if defined COUNTS
+        else if (kind == 1) work<BACKWARD, 1>(box, ring, desk, full + warp * STAGES, lane, warp);
+        else if (kind == 2) work<BACKWARD, 2>(box, ring, desk, full + warp * STAGES, lane, warp);
+        else work<BACKWARD, 3>(box, ring, desk, full + warp * STAGES, lane, warp);
+#endif
     } else if (role == 1) {
-        Porter<BACKWARD> porter{box, ring, desk, from, to, lane};
+        Porter<BACKWARD> porter{box, ring, desk, from, to, lane, units(BACKWARD, kind_of_warp(warp)) * UNIT};
         for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) porter.march(k, warp);
     } else {
         for (int k = blockIdx.x; k < box.tiles; k += gridDim.x)
@@ -80,32 +93,33 @@ __constant__ const Ranked ranked = by_rank();
 
 template <bool BACKWARD>
 __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict__ val) {
-    using R = Records<BACKWARD>;
     const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32;
+    const int kind = kind_of_warp(warp), first = first_offset(kind), n_offsets = count(kind);
+    const int record = units(BACKWARD, kind) * UNIT;
     const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
     const int column = min(lane, ACTIVE - 1) / BS;
-    const int ty = warp % WARPS_Y * PATCH_Y + column % PATCH_Y;
-    const int tz = warp / WARPS_Y * PATCH_Z + column / PATCH_Y;
+    const int ty = column_y(warp, column), tz = column_z(warp, column);
+    val += (size_t)(u32)mine.z * UNIT;
     const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
     if (lane >= ACTIVE) return;
     for (int n = 4 * blockIdx.y + threadIdx.x / 32; n < mine.y; n += 4 * gridDim.y) {
         const int x = tile.z + mine.x + n - skew(ty, tz);
         const bool inside = here >= 0 && (u32)x < (u32)box.nx;
         const u32 i = inside ? natural<BACKWARD>(box, here + x) : 0;
-        Stored* to = val + ((size_t)(u32)mine.z + n) * R::RECORD + lane;
+        Stored* to = val + (size_t)n * record + lane;
         if (BACKWARD) {
             for (int c = 0; c < BS; ++c)
                 to[c * ACTIVE] = (Stored)(inside ? f.diagonal[(size_t)i * BB + c * BS + lane % BS] : (Stored)0);
             to += UNIT;
         }
 #pragma unroll 1
-        for (int r = 0; r < N; ++r) {
+        for (int r = first; r < first + n_offsets; ++r) {
             const int(&along)[3] = ranked.along[r];
             const int there = line(box, yy + along[1], z + along[2]), from = x + along[0];
             u32 e = NONE;
             if (inside && there >= 0 && (u32)from < (u32)box.nx)
                 e = find(f.col_ind, f.row_ptr[i], f.row_ptr[i + 1], natural<BACKWARD>(box, there + from));
-            Stored* const of_offset = to + (size_t)ranked.offset[r] * UNIT;
+            Stored* const of_offset = to + (size_t)(ranked.offset[r] - first) * UNIT;
             for (int c = 0; c < BS; ++c)
                 of_offset[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : f.blocks[(size_t)e * BB + c * BS + lane % BS]);
         }
@@ -117,21 +131,19 @@ __device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict_
 // neighbouring columns. Offsets are taken in the order of the entries of a row, which is read once.
 template <bool BACKWARD>
 __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict__ val) {
-    using R = Records<BACKWARD>;
     constexpr int OWN = (ACTIVE + 3) / 4;
     __shared__ Stored turned[32][33];
     const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32, part = threadIdx.x / 32;
+    const int kind = kind_of_warp(warp), first_of_kind = first_offset(kind), n_offsets = count(kind);
+    const int record = units(BACKWARD, kind) * UNIT;
     const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
-    auto column = [&](int c, int& ty, int& tz) {
-        ty = warp % WARPS_Y * PATCH_Y + c % PATCH_Y;
-        tz = warp / WARPS_Y * PATCH_Z + c / PATCH_Y;
-    };
+    val += (size_t)(u32)mine.z * UNIT;
     for (int first = 32 * blockIdx.y; first < mine.y; first += 32 * gridDim.y) {
         auto write = [&](int unit) {
             __syncthreads();
             for (int n = part; n < min(32, mine.y - first); n += 4)
                 if (lane < ACTIVE)
-                    val[((size_t)(u32)mine.z + first + n) * R::RECORD + unit * UNIT + lane] = turned[n][lane];
+                    val[(size_t)(first + n) * record + unit * UNIT + lane] = turned[n][lane];
             __syncthreads();
         };
         // the cells of the thread, and what is left of their rows
@@ -140,8 +152,7 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
 #pragma unroll
         for (int q = 0; q < OWN; ++q) {
             const int c = part + 4 * q;
-            int ty, tz;
-            column(c, ty, tz);
+            const int ty = column_y(warp, c), tz = column_z(warp, c);
             const int here = line(box, tile.x * TY + ty, tile.y * TZ + tz);
             x[q] = tile.z + mine.x + first + lane - skew(ty, tz);
             at[q] = end[q] = 0;
@@ -155,16 +166,15 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
         }
         if (BACKWARD) write(0);
 #pragma unroll 1
-        for (int r = 0; r < N; ++r) {
-            const int number = BACKWARD ? N - 1 - r : r;
+        for (int r = 0; r < n_offsets; ++r) {
+            const int number = first_of_kind + (BACKWARD ? n_offsets - 1 - r : r);
             const int(&along)[3] = ranked.along[number];
 #pragma unroll
             for (int q = 0; q < OWN; ++q) {
                 const int c = part + 4 * q, from = x[q] + along[0];
                 Stored v = 0;
                 if (at[q] < end[q] && (u32)from < (u32)box.nx) {
-                    int ty, tz;
-                    column(c, ty, tz);
+                    const int ty = column_y(warp, c), tz = column_z(warp, c);
                     const int there = line(box, tile.x * TY + ty + along[1], tile.y * TZ + tz + along[2]);
                     if (there >= 0) {
                         const u32 j = natural<BACKWARD>(box, there + from);
@@ -174,7 +184,7 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
                 }
                 if (c < ACTIVE) turned[lane][c] = v;
             }
-            write(ranked.offset[number] + FIRST<BACKWARD>);
+            write(ranked.offset[number] - first_of_kind + FIRST<BACKWARD>);
         }
     }
 }

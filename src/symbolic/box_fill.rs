@@ -96,7 +96,7 @@ impl BoxFill {
 
     /// The same, by a box of `small` cells; `None` where its planes in the middle are not alike.
     fn told(a: &Stencil, small: [usize; 3], fill: usize, rule: LevelRule) -> Option<Self> {
-        let cut = Stencil { extents: small, offsets: a.offsets.clone() };
+        let cut = Stencil::uniform(small, a.offsets.clone());
         let levelled = match rule {
             LevelRule::Min => elimination::levelled::<false>,
             LevelRule::Overwrite => elimination::levelled::<true>,
@@ -115,18 +115,17 @@ impl BoxFill {
         if entries.iter().any(|&entries| entries >= i32::MAX as usize) {
             return None;
         }
-        let stencil = |half: &Pattern, upper| Stencil::offsets_of(half.view(), small, upper);
-        let offsets = [stencil(halves[0], false)?, stencil(halves[1], true)?];
+        let stencil = |half: &Pattern, upper| Stencil::of_box(half.view(), small, upper);
+        let of_small = [stencil(halves[0], false)?, stencil(halves[1], true)?];
+        let whole = of_small.clone().map(|stencil| stencil.in_box(a.extents));
         let lines = |at: usize| {
-            let stencil = Stencil { extents: small, offsets: offsets[at].clone() };
-            let lines = stencil.lines(halves[at].view(), at == 1)?;
-            let whole = Stencil { extents: a.extents, ..stencil };
-            (whole.entries(&lines, at == 1) == entries[at]).then_some(lines)
+            let lines = of_small[at].lines(halves[at].view(), at == 1)?;
+            (whole[at].entries(&lines, at == 1) == entries[at]).then_some(lines)
         };
         let lines = lines(0).zip(lines(1)).map(<[_; 2]>::from);
         let worth = |at: usize| {
-            let stencil = Stencil { extents: a.extents, offsets: offsets[at].clone() };
-            (entries[at] > 0 && stencil.is_worth_it(entries[at])).then_some(stencil)
+            let gains = entries[at] > 0 && whole[at].is_worth_it(entries[at]);
+            gains.then(|| whole[at].clone())
         };
         let stencils = [worth(0), worth(1)];
         let (halves, extents) = ([lower, upper], a.extents);
@@ -412,7 +411,7 @@ mod tests {
         let all = z.flat_map(|z| y.clone().map(move |y| (z, y)));
         let all = all.flat_map(|(z, y)| x.clone().map(move |x| [x, y, z]));
         let within = |o: &[i32; 3]| o.iter().filter(|&&d| d != 0).count() <= most;
-        Stencil { extents, offsets: all.filter(within).collect() }
+        Stencil::uniform(extents, all.filter(within).collect())
     }
 
     #[test]
@@ -435,7 +434,7 @@ mod tests {
     fn unsymmetric_stencils_are_told_or_left() {
         let offsets = vec![[0, 0, -1], [0, -1, 0], [-2, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 1]];
         for (fill, rule) in (0..3).flat_map(|k| RULES.map(|rule| (k, rule))) {
-            compare(&Stencil { extents: [25, 16, 18], offsets: offsets.clone() }, fill, rule);
+            compare(&Stencil::uniform([25, 16, 18], offsets.clone()), fill, rule);
         }
     }
 
@@ -469,7 +468,7 @@ mod tests {
 
     #[test]
     fn without_a_diagonal_nothing_is() {
-        let a = Stencil { extents: [20; 3], offsets: vec![[-1, 0, 0], [1, 0, 0]] };
+        let a = Stencil::uniform([20; 3], vec![[-1, 0, 0], [1, 0, 0]]);
         assert_eq!(BoxFill::of(&a, 0, LevelRule::Min), None);
     }
 }

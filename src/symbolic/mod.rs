@@ -45,4 +45,4 @@ pub(crate) use reordered::reordered_triangles;
 pub use reordered::triangles;
 pub use schedule::Schedule;
 pub(crate) use stencil::box_extents;
-pub use stencil::{Lines, Stencil};
+pub use stencil::{Lines, Parities, Stencil};

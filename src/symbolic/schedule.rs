@@ -217,7 +217,7 @@ mod tests {
             ([1, 6, 1], vec![[0, -1, 0]]),
             ([9, 2, 1], vec![[-2, 0, 0]]),
         ] {
-            let stencil = Stencil { extents, offsets };
+            let stencil = Stencil::uniform(extents, offsets);
             let march = stencil.march();
             let step = |i: usize| {
                 let [x, y, z] = coordinates(extents, i);

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::march::March;
+use super::march::{KINDS, March};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, PatternView};
 
@@ -25,6 +25,27 @@ pub struct Stencil {
     /// Offsets `[dx, dy, dz]` from a cell to those it depends on, all earlier in natural order;
     /// sorted by z, y, x. Not every cell has all of them.
     pub offsets: Vec<[i32; 3]>,
+    /// For each offset the lines that have it: where rows alternate along y and z, not all.
+    pub parities: Vec<Parities>,
+}
+
+/// Kinds of lines of a box by the parities of y and z, one bit each: bit y % 2 + 2 (z % 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parities(pub u8);
+
+impl Parities {
+    /// Every line.
+    pub const ALL: Self = Self(0b1111);
+
+    /// The kind of the line at y and z.
+    fn kind(y: usize, z: usize) -> Self {
+        Self(1 << (y % 2 + 2 * (z % 2)))
+    }
+
+    /// The kinds of which a box has no line.
+    fn absent([_, ny, nz]: [usize; 3]) -> Self {
+        Self(if ny < 2 { 0b1010 } else { 0 } | if nz < 2 { 0b1100 } else { 0 })
+    }
 }
 
 /// Kinds of lines of a box, one bit each: bit 0 is the first line of the first plane, bit 1 the other lines of that
@@ -77,6 +98,12 @@ pub(crate) fn box_extents(n: usize, coupled: impl Fn(usize, usize) -> bool) -> O
 }
 
 impl Stencil {
+    /// The same offsets in all lines.
+    pub fn uniform(extents: [usize; 3], offsets: Vec<[i32; 3]>) -> Self {
+        let parities = vec![Parities::ALL; offsets.len()];
+        Self { extents, offsets, parities }
+    }
+
     /// The stencil of a strictly lower triangle; of a whole pattern with offsets to both sides.
     pub fn of_lower(pattern: PatternView) -> Option<Self> {
         Self::of(&Rows { pattern, backward: false })
@@ -94,27 +121,38 @@ impl Stencil {
         if n / extents[0] < FEWEST_COLUMNS {
             return None;
         }
-        let new = Self { extents, offsets: offsets(rows, extents)? };
+        let new = Self::occurring(rows, extents)?;
         new.is_worth_it(rows.pattern.entries()).then_some(new)
     }
 
-    /// All offsets that occur in a triangle of a box, an `upper` one turned around; `None` when there are too many or one
+    /// What occurs in a triangle of a box, an `upper` one turned around; `None` when there are too many offsets or one
     /// reaches too far, or the rows show another box.
-    pub(super) fn offsets_of(
-        pattern: PatternView,
-        extents: [usize; 3],
-        upper: bool,
-    ) -> Option<Vec<[i32; 3]>> {
+    pub(super) fn of_box(pattern: PatternView, extents: [usize; 3], upper: bool) -> Option<Self> {
         let rows = Rows { pattern, backward: upper };
         let shown = box_extents(rows.len(), |i, j| rows.has(i, j))?;
-        if shown == extents { offsets(&rows, extents) } else { None }
+        if shown == extents { Self::occurring(&rows, extents) } else { None }
     }
 
-    /// Whether a pattern with so many entries gains from the box, which is stored as if it had all.
+    /// All offsets that occur, and in which lines.
+    fn occurring(rows: &Rows, extents: [usize; 3]) -> Option<Self> {
+        let found = offsets(rows, extents)?;
+        let absent = Parities::absent(extents);
+        let (offsets, parities) =
+            found.into_iter().map(|(d, p)| (d, Parities(p.0 | absent.0))).unzip();
+        Some(Self { extents, offsets, parities })
+    }
+
+    /// The same in a box of other extents, between whose lines an even number is put.
+    pub(super) fn in_box(self, extents: [usize; 3]) -> Self {
+        Self { extents, ..self }
+    }
+
+    /// Whether a pattern with so many entries gains from the box, which is stored as if it had all of its kinds of lines.
     pub(super) fn is_worth_it(&self, entries: usize) -> bool {
         let [nx, ny, nz] = self.extents;
         let [most, of] = MOST_WASTE;
-        ny * nz >= FEWEST_COLUMNS && of * self.offsets.len() * nx * ny * nz <= most * entries
+        let of_kinds: usize = self.parities.iter().map(|p| p.0.count_ones() as usize).sum();
+        ny * nz >= FEWEST_COLUMNS && of * of_kinds * nx * ny * nz <= most * KINDS * entries
     }
 
     /// The pattern that has all entries which lead into the box.
@@ -198,14 +236,14 @@ impl Stencil {
             Threads::One => (0..lines).all(of_line),
             Threads::Pool => (0..lines).into_par_iter().with_min_len(16).all(of_line),
         };
-        let new = Self { extents, offsets };
+        let new = Self::uniform(extents, offsets);
         (whole && new.is_worth_it(pattern.entries())).then_some(new)
     }
 
     /// The stencil of blocks of `block_size` cells along x, of a pattern that has all entries which lead into the box;
     /// `None` where a block would have cells of two lines.
     pub(super) fn in_blocks(self, block_size: usize) -> Option<Self> {
-        let Self { extents: [nx, ny, nz], offsets } = self;
+        let Self { extents: [nx, ny, nz], offsets, .. } = self;
         if !nx.is_multiple_of(block_size) {
             return None;
         }
@@ -214,7 +252,7 @@ impl Stencil {
         let mut offsets: Vec<[i32; 3]> = offsets.iter().flat_map(of).collect();
         offsets.sort_unstable_by_key(|d| [d[2], d[1], d[0]]);
         offsets.dedup();
-        Some(Self { extents: [nx / block_size, ny, nz], offsets })
+        Some(Self::uniform([nx / block_size, ny, nz], offsets))
     }
 
     /// Levels of a triangle with so many entries, where it has all that lead into the box and each is a step
@@ -300,7 +338,7 @@ impl Stencil {
         self.offsets.iter().zip(lines).map(count).sum()
     }
 
-    /// The order of the solve.
+    /// An order of the solve, the same for all lines.
     pub fn march(&self) -> March {
         let most = |steps: &mut dyn Iterator<Item = i32>, least: i32| steps.fold(least, i32::max);
         let up = |a: i32, b: i32| a.div_euclid(b) + i32::from(a.rem_euclid(b) > 0);
@@ -317,10 +355,30 @@ impl Stencil {
             alpha: alpha as usize,
             beta: beta as usize,
             offsets,
+            kinds: None,
         };
         let order = march(Vec::new());
         offsets.sort_by_key(|&o| std::cmp::Reverse(order.delay(o)));
         march(offsets)
+    }
+
+    /// The order of the solve with the fewest steps: where lines have different offsets, it may differ by their kinds.
+    pub fn shortest_march(&self) -> March {
+        let uniform = self.march();
+        let of = |kind: usize| -> Vec<[i32; 3]> {
+            // y' and y have the same parity where the shear of z is even
+            let (y, z) = (kind % 2 + uniform.shear * (kind / 2), kind / 2);
+            let there = self.offsets.iter().zip(&self.parities);
+            let own = there.filter(|(_, p)| p.0 & Parities::kind(y, z).0 > 0);
+            own.map(|(o, _)| [o[0], o[1] + uniform.shear as i32 * o[2], o[2]]).collect()
+        };
+        let alike = self.parities.iter().all(|p| *p == Parities::ALL);
+        let by_kind: [Vec<[i32; 3]>; KINDS] = std::array::from_fn(of);
+        if alike || by_kind.iter().any(Vec::is_empty) {
+            return uniform;
+        }
+        let shorter = uniform.by_kind(&by_kind, self.extents);
+        shorter.filter(|m| m.levels(self.extents) < uniform.levels(self.extents)).unwrap_or(uniform)
     }
 }
 
@@ -334,9 +392,10 @@ pub(super) fn cell(extents: [usize; 3], i: u32) -> [i32; 3] {
     coordinates(extents, i as usize).map(|c| c as i32)
 }
 
-/// All offsets that occur, or `None` when there are too many or one leaves the box.
-fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
+/// All offsets that occur, each with the lines that have it, or `None` when there are too many or one leaves the box.
+fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<([i32; 3], Parities)>> {
     let (nx, pattern) = (extents[0], rows.pattern);
+    let lines = extents[1] * extents[2];
     let place = |i: usize| cell(extents, i as u32);
     let sign = if rows.backward { -1 } else { 1 };
     let of_line = |line: usize| {
@@ -363,19 +422,22 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
             let before_end = columns.iter().map(|&j| nx - 1 - j as usize % nx).min().unwrap_or(nx);
             i += 1 + pattern.repeating(i + 1..end).min(before_end);
         }
-        Some(seen)
+        // counted in the order of the solve
+        let at = if rows.backward { lines - 1 - line } else { line };
+        let kind = Parities::kind(at % extents[1], at / extents[1]);
+        Some(seen.into_iter().map(|d| (d, kind)).collect())
     };
-    let merge = |mut a: Vec<[i32; 3]>, b: Vec<[i32; 3]>| {
-        for d in b {
-            if !a.contains(&d) {
-                a.push(d);
+    let merge = |mut a: Vec<([i32; 3], Parities)>, b: Vec<([i32; 3], Parities)>| {
+        for (d, lines) in b {
+            match a.iter_mut().find(|(known, _)| *known == d) {
+                Some((_, known)) => known.0 |= lines.0,
+                None => a.push((d, lines)),
             }
         }
         (a.len() <= MOST_OFFSETS).then_some(a)
     };
-    let mut all =
-        (0..pattern.row_ptr.len() / nx).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
-    all.sort_by_key(|d| [d[2], d[1], d[0]]);
+    let mut all = (0..lines).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
+    all.sort_by_key(|(d, _)| [d[2], d[1], d[0]]);
     Some(all)
 }
 

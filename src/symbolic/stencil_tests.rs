@@ -6,8 +6,79 @@ use crate::symbolic::schedule::levels_lower;
 use crate::symbolic::{FillPattern, iluk};
 
 fn factors(matrix: &str, k: usize) -> FillPattern {
+    factors_by(matrix, k, LevelRule::Min)
+}
+
+fn factors_by(matrix: &str, k: usize, rule: LevelRule) -> FillPattern {
     let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
-    iluk(&block_pattern(&a), k, LevelRule::Min, usize::MAX).expect("small")
+    iluk(&block_pattern(&a), k, rule, usize::MAX).expect("small")
+}
+
+#[test]
+fn lines_that_alternate_have_a_shorter_march() {
+    // offsets of each kind of columns of L and of U turned around, levels per two columns, levels of the box
+    let expected = [
+        (2, [[3, 6, 7, 9], [3, 5, 7, 10]], [4, 0], [97, 97]),
+        (3, [[8, 12, 14, 19], [9, 12, 15, 17]], [6, 0], [177, 177]),
+    ];
+    for (k, counts, slopes, levels) in expected {
+        let p = factors_by("poisson3d:16x15x14", k, LevelRule::Overwrite);
+        let both = [Stencil::of_lower(p.lower.view()), Stencil::of_upper(p.upper.view())];
+        for (at, stencil) in both.into_iter().enumerate() {
+            let stencil = stencil.expect("a stencil");
+            let march = stencil.shortest_march();
+            let kinds = march.kinds.as_ref().expect("alternating");
+            assert_eq!(march.period(), 2);
+            let mut sorted = kinds.counts;
+            sorted.sort_unstable();
+            assert_eq!((sorted, [march.alpha, march.beta]), (counts[at], slopes), "k = {k}");
+            assert_eq!(march.levels(stencil.extents), levels[at], "k = {k}");
+        }
+    }
+    let p = factors_by("poisson3d:12x11x10", 1, LevelRule::Overwrite);
+    let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+    assert_eq!(stencil.shortest_march(), stencil.march());
+}
+
+#[test]
+fn rows_come_after_those_they_need_in_every_march() {
+    let mut marches = [0; 2];
+    for matrix in ["poisson3d:16x15x14", "poisson3d:9x17x16", "poisson3d:5x9x8", "poisson3d:6x2x19"]
+    {
+        for (k, rule) in [(2, LevelRule::Overwrite), (3, LevelRule::Overwrite), (3, LevelRule::Min)]
+        {
+            let p = factors_by(matrix, k, rule);
+            let n = p.rows();
+            let both = [Stencil::of_lower(p.lower.view()), Stencil::of_upper(p.upper.view())];
+            for ((stencil, triangle), turned) in
+                both.into_iter().zip([&p.lower, &p.upper]).zip([false, true])
+            {
+                // small boxes may have too few of the entries
+                let Some(stencil) = stencil else { continue };
+                let march = stencil.shortest_march();
+                marches[march.period() - 1] += 1;
+                let turn = |i: usize| if turned { n - 1 - i } else { i };
+                let level = |i: usize| {
+                    let [x, y, z] = cell(stencil.extents, turn(i) as u32);
+                    x + march.skew(y + march.shear as i32 * z, z)
+                };
+                let all = (0..n).map(level);
+                assert_eq!(all.clone().min(), Some(0), "{matrix}, k = {k}, {rule:?}");
+                let levels = all.max().expect("cells") as usize + 1;
+                assert_eq!(march.levels(stencil.extents), levels, "{matrix}, k = {k}, {rule:?}");
+                for i in 0..n {
+                    let later = |&j: &u32| {
+                        let apart = level(i) - level(j as usize);
+                        (1..=march.longest_delay() as i32).contains(&apart)
+                    };
+                    assert!(
+                        triangle.row(i).iter().all(later),
+                        "{matrix}, k = {k}, {rule:?}, row {i}"
+                    );
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -78,7 +78,7 @@ const ALLOWED_SPILLS: &[Spilling] = &[
 ];
 
 /// Bytes that kernels may spill which lay factors out, once for a factorisation.
-const ONCE: usize = 16;
+const ONCE: usize = 24;
 
 /// Bytes that methods with triangular factors may spill: while they solve, their own state lies aside.
 const ASIDE: usize = 128;
@@ -133,14 +133,14 @@ fn faults_elsewhere(compiled: &Compiled, source: &Source, arch: (i32, i32)) -> V
 }
 
 /// The pattern of ILU(k) factors of a 7-point matrix.
-fn factors(fill: usize) -> FillPattern {
+fn factors(fill: usize, rule: LevelRule) -> FillPattern {
     let a = problem::load("poisson3d:12", ReadAs::Expanded).unwrap().matrix;
-    iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap()
+    iluk(&block_pattern(&a), fill, rule, usize::MAX).unwrap()
 }
 
 /// Its stencil.
-fn stencil(fill: usize) -> Stencil {
-    Stencil::of_lower(factors(fill).lower.view()).expect("a box")
+fn stencil(fill: usize, rule: LevelRule) -> Stencil {
+    Stencil::of_lower(factors(fill, rule).lower.view()).expect("a box")
 }
 
 /// Every source with every variant that is compiled for some matrix.
@@ -160,10 +160,17 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     // the wavefronts for stencils: factors of 7-point ones for each block size, filled ones for some
     let stencils =
         block_sizes.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
-    let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
+    let marched =
+        stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill, LevelRule::Min)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
+    // where lines alternate, a warp has one of four kinds of columns
+    let stencils = [(1, 2), (1, 3), (2, 2), (3, 3), (4, 2), (8, 2), (8, 3)];
+    let alternating = stencils
+        .iter()
+        .filter_map(|(b, k)| stencil_variant(*b, &stencil(*k, LevelRule::Overwrite)));
+    programs.extend(alternating.map(|variant| (&sources::WAVEFRONT, variant)));
     // the factorisations, with tiles for the H200, and for a small GPU
-    let patterns = [0, 1, 2, 3].map(factors);
+    let patterns = [0, 1, 2, 3].map(|fill| factors(fill, LevelRule::Min));
     for (b, pattern) in block_sizes.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
         for program in [132, 1].into_iter().flat_map(|mp| factor_variants(b, pattern, mp)) {
             if !programs.contains(&program) {

@@ -5,6 +5,8 @@
 #include "sptrsv/wavefront/transport.cuh"
 
 // Entries of a row: those of L at the offsets of the march, the diagonal, those of U' opposite to them.
+static_assert(KINDS == 1, "rows are alike in a march that factorises");
+constexpr int N = OFFSET_COUNT, EARLY = count_early(0);
 constexpr int ENTRIES = 2 * N + 1;
 // Entries that A has, by their numbers in a row, in natural order; the host gives them.
 #ifndef GIVEN
@@ -213,7 +215,7 @@ struct Source {
 __device__ inline Source source(const Tiles& box, const int4 tile, int ty, int tz) {
     const int back_y = ty < 0, back_z = tz < 0;
     return {box.place[(tile.y - back_z) * box.across + tile.x - back_y], ty + back_y * TY, tz + back_z * TZ,
-            back_y * ALPHA * TY + back_z * BETA * TZ};
+            back_y * ACROSS_Y + back_z * ACROSS_Z};
 }
 __device__ inline bool exists(const Tiles& box, const int4 tile, int ty, int tz) {
     return tile.x >= (ty < 0) && tile.y >= (tz < 0) && line(box, tile.x * TY + ty, tile.y * TZ + tz) >= 0;

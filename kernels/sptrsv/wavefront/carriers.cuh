@@ -8,13 +8,14 @@
 // and takes its solutions back.
 template <bool BACKWARD>
 struct Porter {
-    using R = Records<BACKWARD>;
     const Box& box;
     const double* ring;
     const Desk desk;
     const double* from;
     double* to;
     int lane;
+    // numbers of a record
+    int record;
     Turnstile<TURNS> turn;
     // the TURN elements of a turn that the lane carries: first cell of the column, cell at u = 0,
     // column in the ring
@@ -32,8 +33,7 @@ struct Porter {
         const int slot = (turn.slot + n) % TURNS;
         if constexpr (CARRIED)
             if (lane == 0)
-                bulk_copy(desk.factors + slot * TURN * R::RECORD, records, TURN * R::RECORD,
-                          desk.brought + slot);
+                bulk_copy(desk.factors + slot * TURN * record, records, TURN * record, desk.brought + slot);
         double* const rows = desk.rhs + slot * TURN * RHS_ROW;
 #pragma unroll
         for (int q = 0; q < TURN; ++q) {
@@ -59,15 +59,14 @@ struct Porter {
 #pragma unroll
         for (int q = 0; q < TURN; ++q) {
             const int e = q * 32 + lane, column = min(e / (TURN * BS), PATCH - 1);
-            const int ty = warp % WARPS_Y * PATCH_Y + column % PATCH_Y;
-            const int tz = warp / WARPS_Y * PATCH_Z + column / PATCH_Y;
+            const int ty = column_y(warp, column), tz = column_z(warp, column);
             lines[q] = line(box, tile.x * TY + ty, tile.y * TZ + tz);
             cells[q] = tile.z + e % (TURN * BS) / BS - skew(ty, tz);
             places[q] = column_in_ring(ty, tz) + e % BS;
         }
         const int end = mine.x + mine.y;
-        const Stored* const records = box.val + (size_t)(u32)mine.z * R::RECORD;
-        auto records_of = [&](int u) { return records + (size_t)(u - mine.x) * R::RECORD; };
+        const Stored* const records = box.val + (size_t)(u32)mine.z * UNIT;
+        auto records_of = [&](int u) { return records + (size_t)(u - mine.x) * record; };
         for (int n = 0; n < TURNS; ++n)
             if (const int u = mine.x + n * TURN; u < end) bring(n, u, records_of(u));
         // the whole block marks what the next solve will wait for
@@ -103,7 +102,7 @@ __device__ void load_tile(const Box& box, double* ring, int k, int lane) {
         line(box, tile.x * TY + ty, tile.y * TZ + tz) >= 0) {
         const u32 place = box.place[(tile.y - back_z) * box.across + tile.x - back_y];
         const int column = boundary_place(ty + back_y * TY, tz + back_z * TZ);
-        const int step = tile.z + back_y * ALPHA * TY + back_z * BETA * TZ;
+        const int step = tile.z + back_y * ACROSS_Y + back_z * ACROSS_Z;
         from = box.exchange + boundary_row(box, place, step) + column * BS + lane % BS;
     }
     const int start = from ? skew(ty, tz) - tile.z : 1 << 30;

@@ -10,15 +10,21 @@ constexpr int STEPPING = (WARPS + LOADERS) * 32;
 // Columns that neighbours look at.
 constexpr int BOUNDARY = HZ * TY + (TZ - HZ) * HY;
 
-// How factors are stored: a record per step of a warp; in it a unit per offset (before them one for
+// How factors are stored: a record per step of a warp; in it a unit per offset of its kind (before them one for
 // the diagonal when solving with U'), in it columns of blocks with an entry per lane.
 // Units are whole pieces of a bulk copy.
 constexpr int PIECE = 16 / sizeof(Stored);
 constexpr int UNIT = (ACTIVE * BS + PIECE - 1) / PIECE * PIECE;
-template <bool BACKWARD>
-struct Records {
-    static constexpr int UNITS = N + (BACKWARD ? 1 : 0), RECORD = UNITS * UNIT;
-};
+__device__ constexpr int units(bool backward, int kind) { return count(kind) + (backward ? 1 : 0); }
+__device__ constexpr int largest(int (*of)(int)) {
+    int most = 0;
+    for (int kind = 0; kind < KINDS; ++kind) most = of(kind) > most ? of(kind) : most;
+    return most;
+}
+__device__ constexpr int count_fresh(int kind) { return count(kind) - count_early(kind); }
+// Of the kind with the most.
+constexpr int MOST_OFFSETS = largest(count), MOST_FRESH = largest(count_fresh);
+constexpr int LARGEST_RECORD = (MOST_OFFSETS + 1) * UNIT;
 
 // Steps are worked off in turns. A porter, one warp for each that computes, brings what a turn needs
 // from memory, TURNS turns ahead, and takes its solutions away.
@@ -31,7 +37,20 @@ __device__ constexpr int ring_row() {
     return s;
 }
 constexpr int SY = apart(), ROW = ring_row();
-__device__ constexpr int column_in_ring(int ty, int tz) { return ((tz + HZ) * SY + ty + HY) * BS; }
+__device__ constexpr int column_in_ring(int ty, int tz) { return ((tz + HZ) * SY + column_in_row(ty)) * BS; }
+__device__ constexpr Each asides() {
+    Each all = {};
+    for (int o = 0; o < OFFSET_COUNT; ++o) {
+        const int kind = kind_of_offset(o), ty = kind & 1, tz = kind >> 1;
+        all.of[o] = column_in_ring(ty + offset(o, 1), tz + offset(o, 2)) - column_in_ring(ty, tz);
+    }
+    return all;
+}
+// Numbers from a column to that of offset o, in a row of the ring.
+__device__ constexpr int aside(int o) {
+    constexpr Each all = asides();
+    return all.of[o];
+}
 __device__ constexpr int ring_steps(int turn) {
     const int least = DELAY + turn > TURNS * turn ? DELAY + turn : TURNS * turn;
     return power_of_two(least > ALIGNED ? least : ALIGNED);
@@ -47,9 +66,9 @@ __device__ constexpr int left(int turn) {
 // Factors come with the right-hand sides of a turn if they fit, and if a lane has the registers to
 // look one step ahead; else in stages, parts of a record, that a warp asks for itself.
 __device__ constexpr bool fits(int turn) {
-    return WARPS * TURNS * turn * Records<true>::RECORD <= left(turn);
+    return WARPS * TURNS * turn * LARGEST_RECORD <= left(turn);
 }
-constexpr bool CARRIED = FRESH * BS <= 16 && (N + 1) * BS <= 32 && fits(2);
+constexpr bool CARRIED = MOST_FRESH * BS <= 16 && (MOST_OFFSETS + 1) * BS <= 32 && fits(2);
 constexpr int TURN = CARRIED ? (BS <= 2 && fits(8) ? 8 : fits(4) ? 4 : 2) : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
 constexpr int RING = ring_steps(TURN), RHS = rhs_size(TURN);
 constexpr int STAGES = 4, MOST = left(TURN) / (WARPS * STAGES);
@@ -59,18 +78,25 @@ __device__ constexpr int part_units(int units) {
     const int most = MOST / UNIT > 0 ? MOST / UNIT : 1, parts = (units + most - 1) / most;
     return (units + parts - 1) / parts;
 }
-__device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
-constexpr int FACTORS = CARRIED ? TURNS * TURN * Records<true>::RECORD : STAGES * larger(part_units(N), part_units(N + 1)) * UNIT;
+__device__ constexpr int most_part_units() {
+    int most = 0;
+    for (int kind = 0; kind < KINDS; ++kind)
+        for (int backward = 0; backward < 2; ++backward) {
+            const int part = part_units(units(backward, kind));
+            most = part > most ? part : most;
+        }
+    return most;
+}
+constexpr int FACTORS = CARRIED ? TURNS * TURN * LARGEST_RECORD : STAGES * most_part_units() * UNIT;
 constexpr int BARRIERS = WARPS * (STAGES + 2 * TURNS) + 1;
 constexpr int SHARED = 8 * (RING * ROW + WARPS * RHS + BARRIERS) + (int)sizeof(Stored) * WARPS * FACTORS;
 
 // Steps by which the exchange starts before the first of a tile, and ends after the last.
 constexpr int PAD = DELAY + 2 * ALIGNED;
 
-// What the host has to know: threads, shared bytes, numbers of a record forward and backward, steps
-// of a turn, boundary columns, alignment of marches, padding of the exchange.
-extern "C" __constant__ int wavefront_layout[8] = {
-    THREADS, SHARED, Records<false>::RECORD, Records<true>::RECORD, TURN, BOUNDARY, ALIGNED, PAD};
+// What the host has to know: threads, shared bytes, numbers of a unit, steps of a turn, boundary columns, alignment
+// of marches, padding of the exchange.
+extern "C" __constant__ int wavefront_layout[7] = {THREADS, SHARED, UNIT, TURN, BOUNDARY, ALIGNED, PAD};
 
 struct Box : Tiles {
     const Stored* val;

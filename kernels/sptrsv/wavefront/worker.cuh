@@ -4,14 +4,15 @@
 #include "sptrsv/wavefront/tile.cuh"
 #include "sptrsv/wavefront/transport.cuh"
 
-// The units before offset 0 of a record.
+// The units before those of the offsets in a record.
 template <bool BACKWARD>
 constexpr int FIRST = BACKWARD ? 1 : 0;
 
-// A warp that computes a patch of columns.
-template <bool BACKWARD>
+// A warp that computes a patch of columns of a kind.
+template <bool BACKWARD, int KIND>
 struct Worker {
-    using R = Records<BACKWARD>;
+    static constexpr int N = count(KIND), EARLY = count_early(KIND), FRESH = N - EARLY;
+    static constexpr int UNITS = units(BACKWARD, KIND), RECORD = UNITS * UNIT;
     static constexpr int STEPS_BACK = (DELAY + TURN - 1) / TURN;
     const Box& box;
     double* ring;
@@ -35,16 +36,20 @@ struct Worker {
         for (int n = 0; n <= STEPS_BACK; ++n) back[n] = own + ((s - n * TURN) & (RING - 1)) * ROW;
     }
 
-    // Values of the cells at offset o from those of step q of the turn.
-    __device__ const double* neighbour(int q, int o) const {
-        const int steps = delay(o) - q, turns = steps <= 0 ? 0 : (steps + TURN - 1) / TURN;
-        return back[turns] + (turns * TURN - steps) * ROW + (offset(o, 2) * SY + offset(o, 1)) * BS;
+    // Offset n of the kind among all.
+    static constexpr int FIRST_OFFSET = first_offset(KIND);
+    __device__ static constexpr int of_kind(int n) { return FIRST_OFFSET + n; }
+
+    // Values of the cells at offset n of the kind from those of step q of the turn.
+    __device__ const double* neighbour(int q, int n) const {
+        const int o = of_kind(n), steps = delay(o) - q, turns = steps <= 0 ? 0 : (steps + TURN - 1) / TURN;
+        return back[turns] + (turns * TURN - steps) * ROW + aside(o);
     }
 
     // Right-hand sides and factors of the first step of the turn that is next.
     __device__ const double* turn_rhs() const { return desk.rhs + turn.slot * (TURN * RHS_ROW); }
     __device__ const Stored* turn_records() const {
-        return desk.factors + turn.slot * (TURN * R::RECORD) + lane;
+        return desk.factors + turn.slot * (TURN * RECORD) + lane;
     }
 
     // What is known of a step before the one before it is done.
@@ -147,12 +152,12 @@ struct Worker {
                 double x[FRESH * BS];
 #pragma unroll
                 for (int n = 0; n < FRESH * BS; ++n)
-                    x[n] = own_column(EARLY + n / BS) ? value : neighbour(q, EARLY + n / BS)[n % BS];
+                    x[n] = own_column(of_kind(EARLY + n / BS)) ? value : neighbour(q, EARLY + n / BS)[n % BS];
                 if (q == 0) publish(pending, value);
                 else if (out) store_relaxed(out + (q - 1) * BEYOND, arrived(value));
                 // past the last turn this reads what nobody will use
                 if (q == TURN - 1 && next) wait_brought();
-                if (q < TURN - 1) come(c, q + 1, rhs + (q + 1) * RHS_ROW, records + (q + 1) * R::RECORD);
+                if (q < TURN - 1) come(c, q + 1, rhs + (q + 1) * RHS_ROW, records + (q + 1) * RECORD);
                 else come(c, TURN, turn_rhs(), turn_records());
                 double sums[WAYS] = {now.sum};
 #pragma unroll
@@ -173,10 +178,10 @@ struct Worker {
 
     // Fills the stage `ahead` of the one in work.
     __device__ void fill(int ahead) {
-        constexpr int PART = part_units(R::UNITS), PARTS = (R::UNITS + PART - 1) / PART;
+        constexpr int PART = part_units(UNITS), PARTS = (UNITS + PART - 1) / PART;
         if (fills == 0) return;
         --fills;
-        const int numbers = (part == PARTS - 1 ? R::UNITS - part * PART : PART) * UNIT;
+        const int numbers = (part == PARTS - 1 ? UNITS - part * PART : PART) * UNIT;
         const int slot = (stage.slot + ahead) % STAGES;
         if (!idle && lane == 0)
             bulk_copy(desk.factors + slot * (FACTORS / STAGES), source, numbers, full + slot);
@@ -186,12 +191,12 @@ struct Worker {
 
     // The unknowns of step q, blocks from the stages.
     __device__ double solve_in_stages(int q) {
-        constexpr int PART = part_units(R::UNITS), WAYS = N * BS < 8 ? 2 : 4;
+        constexpr int PART = part_units(UNITS), WAYS = N * BS < 8 ? 2 : 4;
         const double* const row = turn_rhs() + q * RHS_ROW;
         double sums[WAYS] = {BACKWARD ? 0.0 : row[lane]};
         const Stored* entries = nullptr;
 #pragma unroll
-        for (int unit = 0; unit < R::UNITS; ++unit) {
+        for (int unit = 0; unit < UNITS; ++unit) {
             if (unit % PART == 0) {
                 wait(full + stage.slot, stage.round);
                 entries = desk.factors + stage.slot * (FACTORS / STAGES) + lane;
@@ -203,7 +208,7 @@ struct Worker {
                 const double entry = entries[unit % PART * UNIT + k * ACTIVE];
                 sums[k % WAYS] = fma(o < 0 ? entry : -entry, x[k], sums[k % WAYS]);
             }
-            if (unit % PART == PART - 1 || unit == R::UNITS - 1) {
+            if (unit % PART == PART - 1 || unit == UNITS - 1) {
                 __syncwarp();
                 stage.pass();
                 fill(STAGES - 1);
@@ -215,8 +220,8 @@ struct Worker {
     }
 
     __device__ void march_in_stages(const int4 tile, const int4 mine, double* out) {
-        constexpr int PARTS = (R::UNITS + part_units(R::UNITS) - 1) / part_units(R::UNITS);
-        source = box.val + (size_t)(u32)mine.z * R::RECORD;
+        constexpr int PARTS = (UNITS + part_units(UNITS) - 1) / part_units(UNITS);
+        source = box.val + (size_t)(u32)mine.z * UNIT;
         fills = mine.y * PARTS;
         part = 0;
         for (int n = 0; n < STAGES; ++n) fill(n);
@@ -244,9 +249,7 @@ struct Worker {
 
     __device__ void march(int k, int warp) {
         const int4 tile = box.tile[k], mine = box.warp[k * WARPS + warp];
-        const int column = lane / BS;
-        const int ty = warp % WARPS_Y * PATCH_Y + column % PATCH_Y;
-        const int tz = warp / WARPS_Y * PATCH_Z + column / PATCH_Y;
+        const int ty = column_y(warp, lane / BS), tz = column_z(warp, lane / BS);
         own = ring + column_in_ring(ty, tz);
         const int place = boundary_place(ty, tz);
         double* const out = place < 0 || idle

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rand::Rng;
 
-use super::operations::{Request, pattern, solve_with};
+use super::operations::{Request, pattern, pattern_by, solve_with};
 use super::patterns::{self, Columns};
 use super::{Bench, SINGLE_LIMIT, SOLVE_LIMIT};
 use crate::base::error::{Kind, Result};
-use crate::case::{FactorPrecision, ReadAs, Trisolve};
+use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
 use crate::compute::{Backend, Breakdown};
 use crate::matrix::Csr;
 use crate::problem;
@@ -151,6 +151,15 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz}");
             self.solves(&name, &a, fill, precision, algorithms)?;
+        }
+        for &(extents, b, fill) in self.sizes.alternating {
+            let a = self.box_matrix(extents, b, |_| true);
+            let [nx, ny, nz] = extents;
+            let name = format!("box {nx} x {ny} x {nz} by the last update");
+            let pattern = pattern_by(&a, fill, LevelRule::Overwrite);
+            for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
+                self.solves_on(&pattern, &name, &a, fill, precision, algorithms)?;
+            }
         }
         // the factorisation marches as well
         for b in [1, 3, 8] {
@@ -358,6 +367,13 @@ mod tests {
                     assert_eq!(Stencil::of_lower(lower).is_none(), none.0, "{extents:?}");
                     assert_eq!(Stencil::of_upper(upper).is_none(), none.1, "{extents:?}");
                 }
+            }
+            for &(extents, b, fill) in bench.sizes.alternating {
+                let a = bench.box_matrix(extents, b, |_| true);
+                let p = pattern_by(&a, fill, LevelRule::Overwrite);
+                let both = [Stencil::of_lower(p.lower.view()), Stencil::of_upper(p.upper.view())];
+                let periods = both.map(|s| s.map(|s| s.shortest_march().period()));
+                assert_eq!(periods, [Some(2); 2], "{extents:?}, b = {b}, k = {fill}");
             }
         }
     }

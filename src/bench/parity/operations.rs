@@ -140,7 +140,12 @@ pub(super) fn scaled(a: &Csr) -> Csr {
 }
 
 pub(super) fn pattern(a: &Csr, fill: usize) -> Arc<FillPattern> {
-    Arc::new(iluk(&block_pattern(a), fill, LevelRule::Min, usize::MAX).expect("small"))
+    pattern_by(a, fill, LevelRule::Min)
+}
+
+/// The same by a rule of levels.
+pub(super) fn pattern_by(a: &Csr, fill: usize, rule: LevelRule) -> Arc<FillPattern> {
+    Arc::new(iluk(&block_pattern(a), fill, rule, usize::MAX).expect("small"))
 }
 
 /// The factors to compute.

@@ -33,6 +33,8 @@ pub(super) struct Sizes {
     pub(super) grid: &'static str,
     /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
     pub(super) boxes: &'static [([usize; 3], usize, usize)],
+    /// The same, of stencils whose lines alternate: their fill is that of the rule `overwrite`.
+    pub(super) alternating: &'static [([usize; 3], usize, usize)],
     /// Boxes of cells that are solved in pencils.
     pub(super) pencils: &'static [[usize; 3]],
     /// Boxes of points, with unknowns per point, for FGBILU.
@@ -124,6 +126,17 @@ const FULL: Sizes = Sizes {
         ([6, 7, 8], 13, 0),
         ([5, 7, 6], 25, 0),
         ([5, 6, 7], 32, 1),
+    ],
+    alternating: &[
+        ([19, 40, 23], 1, 2),
+        ([34, 17, 20], 1, 2),
+        ([27, 38, 31], 1, 3),
+        ([14, 19, 13], 2, 2),
+        ([20, 20, 19], 2, 3),
+        ([9, 16, 15], 3, 2),
+        ([11, 9, 13], 4, 2),
+        ([8, 9, 10], 8, 2),
+        ([5, 9, 8], 13, 2),
     ],
     pencils: &[
         [2, 3, 11],
@@ -240,6 +253,7 @@ const QUICK: Sizes = Sizes {
         ([4, 7, 6], 5, 0),
         ([3, 6, 6], 13, 0),
     ],
+    alternating: &[([7, 19, 9], 1, 2), ([5, 9, 12], 2, 2), ([4, 8, 7], 5, 2)],
     pencils: &[[9, 20, 9], [18, 6, 7]],
     grids: &[([7, 5, 3], 1), ([5, 4, 6], 6), ([3, 4, 2], 32)],
     patterns: &[(1, 1), (70, 1), (40, 5)],

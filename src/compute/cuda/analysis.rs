@@ -174,7 +174,7 @@ impl Analysis {
         if self.schedules.get().is_none()
             && let Ok([Some(lower), Some(upper)]) = self.stencils(d, block_size)
         {
-            return [lower, upper].map(|s| s.march().levels(s.extents));
+            return [lower, upper].map(|s| s.shortest_march().levels(s.extents));
         }
         [0, 1].map(|i: usize| self.schedules()[i].levels())
     }
@@ -230,7 +230,7 @@ fn suited(
     {
         return Err("the factors are not one stencil on a box");
     }
-    let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
+    let fits = |s: &Stencil| Tile::of_solve(block_size, s).is_some();
     if !lower.iter().chain(&upper).all(fits) {
         return Err("the stencil reaches too far for a tile");
     }

@@ -46,17 +46,36 @@ pub(super) struct Tile {
 }
 
 impl Tile {
+    /// The shortest march over the stencil that has a tile, and that. `None` when the stencil reaches too far.
+    pub(super) fn of_solve(block_size: usize, stencil: &Stencil) -> Option<(March, Self)> {
+        let marches = [Stencil::shortest_march, Stencil::march].into_iter().map(|of| of(stencil));
+        let with_tile = |march: March| {
+            let tile = Self::new(block_size, &march, stencil.extents[2])?;
+            Some((march, tile))
+        };
+        marches.filter_map(with_tile).next()
+    }
+
     /// A tile for the march, of as many warps as fit a thread block. `None` when the stencil reaches too far.
     pub(super) fn new(block_size: usize, march: &March, layers: usize) -> Option<Self> {
-        let patch = patch(block_size, march, layers);
+        let period = march.period();
+        // the columns of a warp are of one kind, every second one
+        let patch = match block_size {
+            1 if period == 2 => [8, 4],
+            _ => patch(block_size, march, layers),
+        };
         let warps: &[[usize; 2]] = match layers {
+            _ if period == 2 && patch[1] == 1 => &[[2, 4], [2, 2]],
+            _ if period == 2 => &[[2, 2]],
             1 => &[[4, 1], [2, 1], [1, 1]],
             _ if march.alpha > 1 && block_size == 1 => &[[4, 1], [2, 1], [1, 1]],
             _ if patch[1] == 1 => &[[2, 4], [2, 3], [2, 2], [1, 2], [1, 1]],
             _ => &[[2, 2], [2, 1], [1, 1]],
         };
-        let enough =
-            |axis: usize, warps: usize| warps.max(march.depth(axis + 1).div_ceil(patch[axis]));
+        let enough = |axis: usize, warps: usize| {
+            let reached = march.depth(axis + 1).div_ceil(patch[axis]);
+            warps.max(reached.next_multiple_of(period))
+        };
         let tiles = warps.iter().map(|w| Self { patch, warps: [enough(0, w[0]), enough(1, w[1])] });
         tiles.into_iter().find(|tile| tile.fits(block_size, march))
     }
@@ -187,6 +206,11 @@ impl Tile {
 pub(super) fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant {
     let list = |o: &[i32; 3]| format!("{{{},{},{}}}", o[0], o[1], o[2]);
     let offsets: Vec<String> = march.offsets.iter().map(list).collect();
+    let mut lists = vec![("OFFSETS", offsets.join(","))];
+    if let Some(kinds) = &march.kinds {
+        let list = |of: &[usize]| of.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        lists.extend([("COUNTS", list(&kinds.counts)), ("PHASES", list(&kinds.phases))]);
+    }
     Variant {
         block_size,
         defines: vec![
@@ -198,7 +222,7 @@ pub(super) fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant 
             ("WARPS_Y", tile.warps[0]),
             ("WARPS_Z", tile.warps[1]),
         ],
-        lists: vec![("OFFSETS", offsets.join(","))],
+        lists,
     }
 }
 
@@ -207,36 +231,38 @@ pub(super) fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant 
 pub(super) struct Plan {
     /// y', z of the tile in tiles, first step, number of steps.
     pub(super) tiles: Vec<[i32; 4]>,
-    /// Per tile and warp: first step of the records, how many, index of the first.
+    /// Per tile and warp: first step of the records, how many, units before the first.
     pub(super) warps: Vec<[i32; 4]>,
     pub(super) place: Vec<u32>,
     pub(super) across: usize,
     /// Steps from the first to the last cell of a tile at most.
     pub(super) steps: usize,
-    pub(super) records: usize,
+    /// Parts of records.
+    pub(super) units: usize,
 }
 
 impl Plan {
+    /// The plan of a march in turns of `turn` steps, which starts and ends at multiples of `aligned` steps; a record
+    /// of a warp has so many units for each kind of columns.
     pub(super) fn new(
         stencil: &Stencil,
-        march: &March,
-        tile: &Tile,
-        turn: usize,
-        aligned: usize,
+        (march, tile): (&March, &Tile),
+        [turn, aligned]: [usize; 2],
+        units: &[usize],
     ) -> Result<Self> {
         let [nx, ny, nz] = stencil.extents;
-        let (alpha, beta) = (march.alpha, march.beta);
+        let period = march.period();
         let across = (ny + march.shear * (nz - 1)).div_ceil(tile.size(0));
         let layers = nz.div_ceil(tile.size(1));
         let exists =
             |yy: usize, z: usize| z < nz && yy >= march.shear * z && yy < march.shear * z + ny;
-        // steps at which columns [y, y + patch) x [z, z + patch) of a tile start
-        let starts = |at: [usize; 2], from: [usize; 2], size: [usize; 2]| {
+        // steps at which so many columns of a tile start, each `apart` from the one before
+        let starts = |at: [usize; 2], from: [usize; 2], count: [usize; 2], apart: usize| {
             let mut range: Option<(i32, i32)> = None;
-            for tz in from[1]..from[1] + size[1] {
-                for ty in from[0]..from[0] + size[0] {
+            for tz in (0..count[1]).map(|n| from[1] + n * apart) {
+                for ty in (0..count[0]).map(|n| from[0] + n * apart) {
                     if exists(at[0] * tile.size(0) + ty, at[1] * tile.size(1) + tz) {
-                        let s = (alpha * ty + beta * tz) as i32;
+                        let s = march.skew(ty as i32, tz as i32);
                         range = Some(range.map_or((s, s), |(a, b)| (a.min(s), b.max(s))));
                     }
                 }
@@ -246,30 +272,35 @@ impl Plan {
         let whole = [tile.size(0), tile.size(1)];
         let mut there: Vec<([usize; 2], i32, i32)> = (0..layers)
             .flat_map(|z| (0..across).map(move |y| [y, z]))
-            .filter_map(|at| starts(at, [0, 0], whole).map(|(a, b)| (at, a, b)))
+            .filter_map(|at| starts(at, [0, 0], whole, 1).map(|(a, b)| (at, a, b)))
             .collect();
-        let level = |at: [usize; 2]| alpha * at[0] * tile.size(0) + beta * at[1] * tile.size(1);
-        there.sort_by_key(|&(at, first, _)| (level(at) as i64 + i64::from(first), at[1]));
+        let level = |at: [usize; 2]| {
+            march.skew((at[0] * tile.size(0)) as i32, (at[1] * tile.size(1)) as i32)
+        };
+        there.sort_by_key(|&(at, first, _)| (level(at) + first, at[1]));
 
         let mut plan = Self {
             tiles: Vec::new(),
             warps: Vec::new(),
             place: vec![u32::MAX; across * layers],
             across,
-            steps: alpha * (tile.size(0) - 1) + beta * (tile.size(1) - 1) + nx,
-            records: 0,
+            steps: nx,
+            units: 0,
         };
         let (turn, aligned) = (turn as i32, aligned as i32);
         let up = |n: i32, to: i32| (n + to - 1) / to * to;
-        for (at, first, _) in there {
+        for (at, first, last) in there {
+            plan.steps = plan.steps.max(last as usize + nx);
             plan.place[at[1] * across + at[0]] = plan.tiles.len() as u32;
             // values of neighbours are wanted before the first own cell
             let first = (first - march.longest_delay() as i32).div_euclid(aligned) * aligned;
             let mut steps = aligned;
             for wz in 0..tile.warps[1] {
                 for wy in 0..tile.warps[0] {
-                    let from = [wy * tile.patch[0], wz * tile.patch[1]];
-                    let (begin, count) = match starts(at, from, tile.patch) {
+                    let column =
+                        |warp: usize, patch: usize| warp / period * period * patch + warp % period;
+                    let from = [column(wy, tile.patch[0]), column(wz, tile.patch[1])];
+                    let (begin, count) = match starts(at, from, tile.patch, period) {
                         Some((a, b)) => {
                             let begin = (a - first) / turn * turn;
                             (begin, up(b - first + nx as i32, turn) - begin)
@@ -277,16 +308,17 @@ impl Plan {
                         None => (0, 0),
                     };
                     steps = steps.max(up(begin + count, aligned));
-                    plan.warps.push([begin, count, plan.records as u32 as i32, 0]);
-                    plan.records += count as usize;
+                    plan.warps.push([begin, count, plan.units as u32 as i32, 0]);
+                    let kind = if period == 1 { 0 } else { wy % 2 + 2 * (wz % 2) };
+                    plan.units += count as usize * units[kind];
                 }
             }
             plan.tiles.push([at[0] as i32, at[1] as i32, first, steps]);
         }
-        if u32::try_from(plan.records).is_err()
+        if u32::try_from(plan.units).is_err()
             || stencil.extents.iter().product::<usize>() > i32::MAX as usize
         {
-            return Err(Error::memory("a factor has more than 2^32 records"));
+            return Err(Error::memory("a factor has more than 2^32 parts of records"));
         }
         Ok(plan)
     }
@@ -333,13 +365,14 @@ mod tests {
     use super::*;
 
     fn stencil(extents: [usize; 3], offsets: &[[i32; 3]]) -> Stencil {
-        Stencil { extents, offsets: offsets.to_vec() }
+        Stencil::uniform(extents, offsets.to_vec())
     }
 
     /// Every cell is in exactly one record range, and every tile comes after those it waits for.
-    fn check(stencil: &Stencil, tile: &Tile) {
-        let march = stencil.march();
-        let plan = Plan::new(stencil, &march, tile, 4, 8).unwrap();
+    fn check(stencil: &Stencil, march: &March, tile: &Tile) {
+        let period = march.period();
+        let units = vec![1; march.counts().len()];
+        let plan = Plan::new(stencil, (march, tile), [4, 8], &units).unwrap();
         let [nx, ny, nz] = stencil.extents;
         let mut covered = vec![0u8; nx * ny * nz];
         for (k, t) in plan.tiles.iter().enumerate() {
@@ -347,8 +380,11 @@ mod tests {
                 let [begin, count, _, _] = plan.warps[k * tile.warps[0] * tile.warps[1] + w];
                 assert!(begin >= 0 && begin + count <= t[3] && count % 4 == 0);
                 for c in 0..tile.patch[0] * tile.patch[1] {
-                    let ty = w % tile.warps[0] * tile.patch[0] + c % tile.patch[0];
-                    let tz = w / tile.warps[0] * tile.patch[1] + c / tile.patch[0];
+                    let of = |w: usize, patch: usize, c: usize| {
+                        w / period * period * patch + w % period + period * c
+                    };
+                    let ty = of(w % tile.warps[0], tile.patch[0], c % tile.patch[0]);
+                    let tz = of(w / tile.warps[0], tile.patch[1], c / tile.patch[0]);
                     let (yy, z) =
                         (t[0] as usize * tile.size(0) + ty, t[1] as usize * tile.size(1) + tz);
                     let Some(y) = yy.checked_sub(march.shear * z).filter(|&y| y < ny && z < nz)
@@ -356,7 +392,7 @@ mod tests {
                         continue;
                     };
                     for u in begin..begin + count {
-                        let x = t[2] + u - (march.alpha * ty + march.beta * tz) as i32;
+                        let x = t[2] + u - march.skew(ty as i32, tz as i32);
                         if (0..nx as i32).contains(&x) {
                             covered[(z * ny + y) * nx + x as usize] += 1;
                         }
@@ -419,8 +455,26 @@ mod tests {
             for offsets in [&seven[..], &filled] {
                 let s = stencil(extents, offsets);
                 for block_size in [1, 2, 3, 8, 25] {
-                    check(&s, &Tile::new(block_size, &s.march(), extents[2]).expect("short reach"));
+                    let march = s.march();
+                    let tile = Tile::new(block_size, &march, extents[2]).expect("short reach");
+                    check(&s, &march, &tile);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn warps_of_columns_of_one_kind_cover_every_cell_once() {
+        for extents in [[5, 17, 19], [12, 33, 18], [3, 40, 7]] {
+            let pair = [[0, 0, -1], [0, -1, 0], [-1, 0, 0], [1, 0, -1], [1, -1, 0]];
+            let mut s = stencil(extents, &pair);
+            // what is filled, every second line along an axis has
+            s.parities[3] = crate::symbolic::Parities(0b1100);
+            s.parities[4] = crate::symbolic::Parities(0b1010);
+            for block_size in [1, 2, 3, 4, 8, 13] {
+                let (march, tile) = Tile::of_solve(block_size, &s).expect("short reach");
+                assert_eq!(march.period(), 2, "{extents:?}, b = {block_size}");
+                check(&s, &march, &tile);
             }
         }
     }

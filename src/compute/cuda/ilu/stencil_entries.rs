@@ -45,7 +45,7 @@ fn prepare(p: &Preparation) -> Result<Option<Prepared>> {
     let tiles = Tiles::new(d, p.stencil, p.plan(&shape)?)?;
     let kernel = |name| d.kernel(p.source, p.variant.clone(), name);
     let kernels = [kernel("stencil_places")?, kernel("stencil_collect")?];
-    let sizes = [of_lower, of_upper].map(|n| tiles.plan.records * n as usize);
+    let sizes = [of_lower, of_upper].map(|n| tiles.plan.units * n as usize);
     if sizes.iter().any(|&n| u32::try_from(n).is_err()) {
         return Ok(None);
     }

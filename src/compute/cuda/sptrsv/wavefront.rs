@@ -43,7 +43,8 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
 /// A step per level, with all products of a row; launches and the way through the first tiles.
 fn seconds(s: &Shape) -> Option<f64> {
     let both = s.stencils.as_ref().ok()?;
-    let offsets = both.iter().flatten().map(|stencil| stencil.offsets.len()).max().unwrap_or(0);
+    let most = |stencil: &Stencil| stencil.shortest_march().counts().into_iter().max();
+    let offsets = both.iter().flatten().filter_map(most).max().unwrap_or(0);
     let products = (offsets * s.block_size) as f64;
     let step = 0.17e-6 + 8.5e-9 * products.min(24.0) + 3e-9 * (products - 24.0).max(0.0);
     Some(15e-6 + s.levels as f64 * step + s.reading())
@@ -51,8 +52,7 @@ fn seconds(s: &Shape) -> Option<f64> {
 
 /// The variant of `sptrsv/wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
 pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
-    let march = stencil.march();
-    Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
+    Tile::of_solve(block_size, stencil).map(|(march, tile)| variant(block_size, &march, &tile))
 }
 
 /// Thread blocks that store the records of a warp: one has too few loads under way.
@@ -62,8 +62,8 @@ const STORE_PARTS: u32 = 8;
 struct Layout {
     threads: u32,
     shared: u32,
-    /// Numbers of a record, forward and backward.
-    record: [usize; 2],
+    /// Numbers of a part of a record: of an offset, or of the diagonal when solving with U'.
+    unit: usize,
     /// Steps of a turn.
     turn: usize,
     /// Columns that neighbours look at.
@@ -105,8 +105,7 @@ impl Triangle {
         role: Role,
     ) -> Result<Self> {
         let backward = role == Role::Backward;
-        let march = stencil.march();
-        let tile = Tile::new(block_size, &march, stencil.extents[2])
+        let (march, tile) = Tile::of_solve(block_size, stencil)
             .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
         let variant = variant(block_size, &march, &tile).storing(precision);
         let name = |forward, back| if backward { back } else { forward };
@@ -118,9 +117,10 @@ impl Triangle {
             name("wavefront_store_lower", "wavefront_store_upper"),
         )?;
         let layout = layout(d, variant)?;
-        let which = usize::from(backward);
-        let mut plan =
-            d.span("tiles", || Plan::new(stencil, &march, &tile, layout.turn, layout.aligned))?;
+        let units: Vec<usize> =
+            march.counts().into_iter().map(|offsets| offsets + usize::from(backward)).collect();
+        let turns = [layout.turn, layout.aligned];
+        let mut plan = d.span("tiles", || Plan::new(stencil, (&march, &tile), turns, &units))?;
         solve
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, layout.shared as i32)
             .map_err(|e| failed("cannot prepare the wavefront", e))?;
@@ -139,7 +139,7 @@ impl Triangle {
                 block_dim: (layout.threads, 1, 1),
                 shared_mem_bytes: layout.shared,
             },
-            val: Numbers::alloc(d, plan.records * layout.record[which], precision)?,
+            val: Numbers::alloc(d, plan.units * layout.unit, precision)?,
             exchange,
             turn: Cell::new(0),
             backward,
@@ -193,15 +193,15 @@ impl triangles::Triangle for Triangle {
 }
 
 fn layout(d: &Device, variant: Variant) -> Result<Layout> {
-    let n = d.constants::<8>(&WAVEFRONT, variant, "wavefront_layout")?;
+    let n = d.constants::<7>(&WAVEFRONT, variant, "wavefront_layout")?;
     Ok(Layout {
         threads: n[0],
         shared: n[1],
-        record: [n[2] as usize, n[3] as usize],
-        turn: n[4] as usize,
-        boundary: n[5] as usize,
-        aligned: n[6] as usize,
-        pad: n[7] as usize,
+        unit: n[2] as usize,
+        turn: n[3] as usize,
+        boundary: n[4] as usize,
+        aligned: n[5] as usize,
+        pad: n[6] as usize,
     })
 }
 

@@ -22,7 +22,7 @@ impl Given {
         let entries = entries(stencil);
         let given = Self::at(stencil, &entries, &distances(a, block_size)?);
         let offsets = given.0.iter().map(|&entry| entries[entry]).collect();
-        let full = Stencil { extents: stencil.extents, offsets };
+        let full = Stencil::uniform(stencil.extents, offsets);
         let blocks = a.nnz() / (block_size * block_size);
         (blocks * block_size * block_size == a.nnz() && full.is_complete(blocks)).then_some(given)
     }

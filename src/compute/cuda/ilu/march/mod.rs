@@ -224,7 +224,12 @@ pub(super) type Prepared = (CudaFunction, Shape, Tiles, Box<dyn Leave>);
 
 impl Preparation<'_> {
     pub(super) fn plan(&self, shape: &Shape) -> Result<Plan> {
-        Plan::new(self.stencil, &self.stencil.march(), &self.tile, shape.turn, shape.aligned)
+        Plan::new(
+            self.stencil,
+            (&self.stencil.march(), &self.tile),
+            [shape.turn, shape.aligned],
+            &[1],
+        )
     }
 }
 
