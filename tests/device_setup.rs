@@ -16,7 +16,7 @@ use bilu_bench::compute::cuda::{Cuda, Limits};
 use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::problem;
-use bilu_bench::symbolic::{BoxFill, FillPattern, Schedule, iluk};
+use bilu_bench::symbolic::{BoxFill, FillPattern, Schedule, Stencil, iluk};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -159,6 +159,30 @@ fn compare_plans(k: &Cuda, what: &str, b: usize, make: impl Fn() -> Arc<FillPatt
         assert_eq!((device.len(), differs), (24, None), "{what}, {slots} slots");
     }
     k.gpu().limit(Limits::NONE);
+    let [device, host] = k.plans_of_slices(&make()).unwrap();
+    let differs = device.iter().zip(&host).position(|(d, h)| d != h);
+    assert_eq!((device.len(), host.len(), differs), (13, 13, None), "{what}, slices");
+}
+
+/// Compares the order of a march over a box that the device makes with its definition.
+fn compare_march(k: &Cuda, a: &Csr, fill: usize, rule: LevelRule) {
+    let pattern = iluk(&block_pattern(a), fill, rule, usize::MAX).unwrap();
+    let stencil = Stencil::of_lower(pattern.lower.view()).expect("a box");
+    let (march, [nx, ny, nz]) = (stencil.shortest_march(), stencil.extents);
+    let levels = march.levels(stencil.extents);
+    let mut rows = vec![Vec::new(); levels];
+    for i in 0..nx * ny * nz {
+        let (x, y, z) = (i % nx, i / nx % ny, i / nx / ny);
+        let skew = march.skew((y + march.shear * z) as i32, z as i32);
+        rows[x + skew as usize].push(i as u32);
+    }
+    let mut level_ptr = vec![0];
+    level_ptr.extend(rows.iter().scan(0, |end, rows| {
+        *end += rows.len() as u32;
+        Some(*end)
+    }));
+    let want = Schedule { rows: rows.concat(), level_ptr };
+    assert!(k.order_of_march(&stencil).unwrap() == want, "{nx} x {ny} x {nz}, k {fill}, {rule:?}");
 }
 
 #[test]
@@ -208,6 +232,13 @@ fn a_device_makes_what_the_host_makes() {
     ] {
         let a = problem::load(spec, ReadAs::Expanded).unwrap().matrix;
         compare_box(&k, spec, &a.in_blocks(b), fill);
+    }
+    for (spec, fill, rule) in [
+        ("poisson3d:13x14x16", 0, LevelRule::Min),
+        ("poisson3d:16x15x17", 2, LevelRule::Min),
+        ("poisson3d:16x15x17", 2, LevelRule::Overwrite),
+    ] {
+        compare_march(&k, &problem::load(spec, ReadAs::Expanded).unwrap().matrix, fill, rule);
     }
     // more levels than a digit has values
     let chain: Vec<_> = (0..700).map(|i: usize| BTreeSet::from([i.saturating_sub(1), i])).collect();

@@ -353,6 +353,23 @@ find_levels_of_lines(u32 rows, u32 length, const u32* __restrict__ row_ptr, cons
 constexpr u32 DIGITS = 256;
 static_assert(DIGITS == THREADS, "a thread for each digit");
 
+// When each row of a box is solved for in a march that begins each line of `length` rows at its own step.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_steps_of_march(u32 rows, u32 length, const u32* __restrict__ first, u32* __restrict__ time) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < rows) time[i] = first[i / length] + i % length;
+}
+
+// Rows step by step, where `start` says that each begins, to where `to` says.
+extern "C" __global__ void __launch_bounds__(THREADS)
+spread_steps(u32 rows, const u32* __restrict__ order, const u32* __restrict__ time, const u32* __restrict__ start,
+             const u32* __restrict__ to, u32* __restrict__ spread) {
+    const u32 at = blockIdx.x * THREADS + threadIdx.x;
+    if (at >= rows) return;
+    const u32 i = order[at], step = time[i];
+    spread[to[step] + at - start[step]] = i;
+}
+
 __device__ inline u32 listed(const u32* order, u32 at) { return order ? order[at] : at; }
 
 // How often each digit occurs in each part of a list, digit by digit. Without `order` the list is 0, 1, 2 and so on.

@@ -28,17 +28,21 @@ count_far(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col
     if (threadIdx.x == 0) atomicAdd(far, (u32)all);
 }
 
-// Entries of each row and of the longest, and the rows from the last to the first.
+// Rows from the last to the first.
+extern "C" __global__ void __launch_bounds__(THREADS) turn_rows(u32 rows, u32* __restrict__ turned) {
+    const u32 i = thread();
+    if (i < rows) turned[i] = rows - 1 - i;
+}
+
+// Entries of each row and of the longest.
 extern "C" __global__ void __launch_bounds__(THREADS)
-lengths_and_turned(u32 rows, const u32* __restrict__ row_ptr, u32* __restrict__ length, u32* longest,
-                   u32* __restrict__ turned) {
+find_lengths(u32 rows, const u32* __restrict__ row_ptr, u32* __restrict__ length, u32* longest) {
     __shared__ u32 most;
     if (threadIdx.x == 0) most = 0;
     __syncthreads();
     const u32 i = thread();
     if (i < rows) {
         length[i] = row_ptr[i + 1] - row_ptr[i];
-        turned[i] = rows - 1 - i;
         atomicMax(&most, length[i]);
     }
     __syncthreads();
@@ -111,6 +115,16 @@ describe_slices(Sorted s, u32 count, const u32* __restrict__ first, Slice* __res
     slices[number] = slice;
     blocks[number] = slice.length * rows * sharing;
     part[number] = s.part[i];
+}
+
+// Blocks of the longest row of each slice, and those of the slice. `first` has their first places.
+extern "C" __global__ void __launch_bounds__(THREADS)
+measure_slices(Sorted s, u32 count, const u32* __restrict__ first, u32* __restrict__ longest, u32* __restrict__ blocks) {
+    const u32 number = thread();
+    if (number >= count) return;
+    const u32 from = first[number], to = first[number + 1], length = s.length[s.order[to - 1]];
+    longest[number] = length;
+    blocks[number] = length * (to - from);
 }
 
 // Parts that are cut into segments.

@@ -75,7 +75,7 @@ impl BoxFill {
             a.offsets.iter().map(|o| o[axis].unsigned_abs() as usize).max().unwrap_or(0)
         });
         // as far as faces matter, and entries reach, on either side
-        let mut room = reach.map(|reach| (2 * (fill + 1) + 2 * fill.max(1)) * reach + 3);
+        let mut room = reach.map(|reach| 4 * (fill + 1) * reach.max(1));
         for _ in 0..TRIES {
             let small = [0, 1, 2].map(|axis| {
                 let whole = a.extents[axis];

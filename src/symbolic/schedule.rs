@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{FillPattern, Stencil};
+use super::FillPattern;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
@@ -29,41 +29,6 @@ impl Schedule {
     /// Schedule of the backward solve with `U`.
     pub fn upper(p: &FillPattern) -> Self {
         Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
-    }
-
-    /// The cells of a box by the steps of the march over a strictly lower triangle with this stencil: at least as many
-    /// as it has levels.
-    pub(crate) fn of_march(stencil: &Stencil) -> Self {
-        let (march, [nx, ny, nz]) = (stencil.march(), stencil.extents);
-        let (alpha, per_layer) = (march.alpha, march.alpha * march.shear + march.beta);
-        // the steps that a layer leaves to its lines, and the lines that have a cell then
-        let within = |level: usize, z: usize| {
-            let left = level.checked_sub(per_layer * z)?;
-            let first = (left + 1).saturating_sub(nx).div_ceil(alpha);
-            Some((left, first..(left / alpha + 1).min(ny)))
-        };
-        let layers = move |level: usize| (0..nz).map_while(move |z| Some((z, within(level, z)?)));
-        let levels = march.levels(stencil.extents);
-        let mut level_ptr = vec![0];
-        level_ptr.extend((0..levels).scan(0, |end, level| {
-            *end += layers(level).map(|(_, (_, lines))| lines.len() as u32).sum::<u32>();
-            Some(*end)
-        }));
-        let mut rows = memory::zeroed::<u32>(nx * ny * nz);
-        let mut tasks = Vec::with_capacity(levels);
-        let mut rest = &mut rows[..];
-        for (level, ends) in level_ptr.windows(2).enumerate() {
-            let (here, behind) = rest.split_at_mut((ends[1] - ends[0]) as usize);
-            tasks.push((level, here));
-            rest = behind;
-        }
-        done(Threads::Pool, tasks, |(level, to)| {
-            let cells = layers(level).flat_map(|(z, (left, lines))| {
-                lines.map(move |y| (nx * (y + ny * z) + left - alpha * y) as u32)
-            });
-            to.iter_mut().zip(cells).for_each(|(to, cell)| *to = cell);
-        });
-        Self { rows, level_ptr }
     }
 
     /// Number of levels.
@@ -206,28 +171,6 @@ fn levels(p: &Pattern, order: impl Iterator<Item = usize>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbolic::stencil::coordinates;
-
-    #[test]
-    fn a_box_is_marched_over_by_the_steps_of_its_cells() {
-        for (extents, offsets) in [
-            ([5, 4, 3], vec![[0, 0, -1], [0, -1, 0], [-1, 0, 0]]),
-            ([7, 5, 6], vec![[1, 1, -1], [0, 0, -1], [2, -1, 0], [-1, 0, 0]]),
-            ([3, 1, 4], vec![[0, 0, -1], [-1, 0, 0]]),
-            ([1, 6, 1], vec![[0, -1, 0]]),
-            ([9, 2, 1], vec![[-2, 0, 0]]),
-        ] {
-            let stencil = Stencil::uniform(extents, offsets);
-            let march = stencil.march();
-            let step = |i: usize| {
-                let [x, y, z] = coordinates(extents, i);
-                x + march.alpha * (y + march.shear * z) + march.beta * z
-            };
-            let size = [extents.iter().product(), march.levels(extents)];
-            let want = Schedule::sorted(Threads::One, size, |i| step(i) as u32).0;
-            assert_eq!(Schedule::of_march(&stencil), want, "{extents:?}");
-        }
-    }
 
     #[test]
     fn all_threads_sort_as_one_does() {

@@ -157,9 +157,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz} by the last update");
             let pattern = pattern_by(&a, fill, LevelRule::Overwrite);
-            for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
-                self.solves_on(&pattern, &name, &a, fill, precision, algorithms)?;
-            }
+            self.solves_on(&pattern, &name, &a, fill, FactorPrecision::Float64, algorithms)?;
         }
         // the factorisation marches as well
         for b in [1, 3, 8] {

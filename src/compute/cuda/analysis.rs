@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::device::Device;
 use super::lattice::Lattice;
-use super::schedules::schedule;
-use super::storage::Triangles;
-use super::symbolic::Boxed;
+use super::schedules::{Order, Steps};
+use super::storage::{Structure, Triangles};
+use super::symbolic::{Boxed, Place};
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
@@ -90,7 +91,10 @@ pub(super) struct Analysis {
     pub(super) triangles: Option<Triangles>,
     /// The factors of a stencil on a box, where they are.
     pub(super) boxed: Option<Boxed>,
+    /// Where steps are found.
+    pub(super) place: Place,
     schedules: OnceCell<[Schedule; 2]>,
+    steps: OnceCell<[Rc<Steps>; 2]>,
     stencils: OnceCell<Stencils>,
     lattice: OnceCell<Option<Lattice>>,
     /// Steps of the longest chains of dependencies in parts of L, by the runs of rows and their parts: a choice and a plan
@@ -99,40 +103,42 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
-        let pattern = Arc::clone(pattern);
-        let (schedules, stencils, lattice) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let chains = RefCell::default();
-        Self { pattern, triangles: None, boxed: None, schedules, stencils, lattice, chains }
+    pub(super) fn new(pattern: &Arc<FillPattern>, place: Place) -> Self {
+        Self {
+            pattern: Arc::clone(pattern),
+            triangles: None,
+            boxed: None,
+            place,
+            schedules: OnceCell::new(),
+            steps: OnceCell::new(),
+            stencils: OnceCell::new(),
+            lattice: OnceCell::new(),
+            chains: RefCell::default(),
+        }
     }
 
-    /// The same of a pattern that the device has made, which finds the schedules, too, unless a stencil tells
-    /// enough.
+    /// The same of a pattern that the device has made.
     pub(super) fn of_triangles(
         d: &Device,
         pattern: &Arc<FillPattern>,
         triangles: Triangles,
         boxed: Option<Boxed>,
-    ) -> Result<Self> {
-        let mut new = Self { triangles: Some(triangles.clone()), boxed, ..Self::new(pattern) };
+    ) -> Self {
+        let mut new =
+            Self { triangles: Some(triangles), boxed, ..Self::new(pattern, Place::Device) };
         if let Some(Boxed { told, .. }) = &new.boxed {
             let find = || told.stencils.clone();
             new.stencils = OnceCell::from(suited(d, pattern.block_size(), find, pattern));
         }
-        if new.stencils(d, pattern.block_size()).is_ok() {
-            return Ok(new);
-        }
-        let [lower, upper] = triangles;
-        let line = new.boxed.as_ref().and_then(Boxed::line);
-        let schedules = [schedule(d, &lower, false, line)?, schedule(d, &upper, true, line)?];
-        Ok(Self { schedules: OnceCell::from(schedules), ..new })
+        new
     }
 
     /// The same with one grouping of the rows for both solves: the sets of their order.
     pub(super) fn of_sets(pattern: &Arc<FillPattern>, sets: &Schedule) -> Self {
         let forward = sets.in_place();
         let backward = forward.reversed();
-        Self { schedules: OnceCell::from([forward, backward]), ..Self::new(pattern) }
+        let schedules = OnceCell::from([forward, backward]);
+        Self { schedules, ..Self::new(pattern, Place::Host) }
     }
 
     /// Rows for plans.
@@ -152,36 +158,58 @@ impl Analysis {
         })
     }
 
+    /// The same on the device, where they are found unless the host has them or is to find them.
+    pub(super) fn steps(&self, d: &Device, f: &Structure) -> Result<Option<&[Rc<Steps>; 2]>> {
+        if !self.place.on_device(self.pattern.rows()) || self.schedules.get().is_some() {
+            return Ok(None);
+        }
+        if self.steps.get().is_none() {
+            let line = self.boxed.as_ref().and_then(Boxed::line);
+            let of = |p, backward| Steps::new(d, p, backward, line).map(Rc::new);
+            let both = d.span("steps", || Ok([of(&*f.lower, false)?, of(&*f.upper, true)?]))?;
+            let _ = self.steps.set(both);
+        }
+        Ok(self.steps.get())
+    }
+
     /// The rows in groups of which each needs those before it alone: the levels of the forward solve, or of a stencil the
     /// steps of its march, which are told without a look at the rows.
-    pub(super) fn forward_order(&self, d: &Device, block_size: usize) -> Cow<'_, Schedule> {
+    pub(super) fn forward_order(&self, d: &Device, f: &Structure) -> Result<Order<'_>> {
         let known = self.schedules.get().is_some();
-        match self.stencils(d, block_size) {
-            Ok([Some(lower), _]) if !known => {
-                Cow::Owned(span("order of a march", || Schedule::of_march(lower)))
-            }
-            _ => Cow::Borrowed(&self.schedules()[0]),
+        if !known && let Ok([Some(lower), _]) = self.stencils(d, f.block_size) {
+            let order = d.span("order of a march", || Steps::of_march(d, lower))?;
+            return Ok(Order::Device(Rc::new(order)));
         }
+        Ok(match self.steps(d, f)? {
+            Some([lower, _]) => Order::Device(Rc::clone(lower)),
+            None => Order::Host(Cow::Borrowed(&self.schedules()[0])),
+        })
     }
 
     /// Levels of the forward and the backward solve, for which a grid needs no schedules: those of its march, of which
     /// rows at the faces may not need the last few.
-    pub(super) fn levels(&self, d: &Device, block_size: usize) -> [usize; 2] {
+    pub(super) fn levels(&self, d: &Device, f: &Structure) -> [usize; 2] {
         let p = &self.pattern;
         if p.blocks() == p.rows() {
             return [p.rows().min(1); 2];
         }
         if self.schedules.get().is_none()
-            && let Ok([Some(lower), Some(upper)]) = self.stencils(d, block_size)
+            && let Ok([Some(lower), Some(upper)]) = self.stencils(d, f.block_size)
         {
             return [lower, upper].map(|s| s.shortest_march().levels(s.extents));
         }
-        [0, 1].map(|i: usize| self.schedules()[i].levels())
+        // a device that fails does so again when a plan is made
+        match self.steps(d, f) {
+            Ok(Some(both)) => both.each_ref().map(|steps| steps.count),
+            _ => [0, 1].map(|i: usize| self.schedules()[i].levels()),
+        }
     }
 
-    /// Those levels as they are, where schedules have been found.
+    /// Those levels as they are, where they have been found.
     pub(super) fn known_levels(&self) -> Option<[usize; 2]> {
-        self.schedules.get().map(|both| both.each_ref().map(Schedule::levels))
+        let on_device = || self.steps.get().map(|both| both.each_ref().map(|steps| steps.count));
+        let on_host = self.schedules.get().map(|both| both.each_ref().map(Schedule::levels));
+        on_host.or_else(on_device)
     }
 
     /// The grid that L is, looked for at the first call.

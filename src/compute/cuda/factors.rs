@@ -72,9 +72,9 @@ impl BlockIlu {
             None => match k.triangles_of(pattern) {
                 Some((triangles, boxed)) => {
                     let found = || Analysis::of_triangles(d, pattern, triangles, boxed);
-                    (d.span("analysis of triangles", found)?, None)
+                    (d.span("analysis of triangles", found), None)
                 }
-                None => (Analysis::new(pattern), None),
+                None => (Analysis::new(pattern, k.setup), None),
             },
         };
         let new = |trisolve, reason, by, levels: Option<[usize; 2]>| {

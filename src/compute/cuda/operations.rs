@@ -415,7 +415,7 @@ impl Factors for Cuda {
         }
         // without fill there is no level to update
         let by_rule = rule == LevelRule::Min || fill == 0;
-        let there = by_rule && place == Place::Device;
+        let there = by_rule && place.on_device(a.rows() / a.block_size());
         there.then(|| self.filled(a, fill, limit)).transpose()
     }
 

@@ -1,5 +1,8 @@
 //! When rows of triangles can be solved for, and lists in order, found on the device (`kernels/setup/symbolic.cu`).
 
+use std::borrow::Cow;
+use std::rc::Rc;
+
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::compressed::{THREADS, by_threads, counts, of_lanes, run, starts};
@@ -8,7 +11,8 @@ use super::launch::{Address, address};
 use super::sources::SYMBOLIC;
 use super::storage::DevicePattern;
 use crate::base::error::Result;
-use crate::symbolic::Schedule;
+use crate::base::memory;
+use crate::symbolic::{Schedule, Stencil};
 
 /// Numbers that a thread block sorts; mirrors `setup/scan.cuh`.
 const PART: usize = THREADS as usize * 8;
@@ -55,19 +59,75 @@ impl Waiting {
     }
 }
 
-/// The schedule of the solve with a triangle.
-pub(super) fn schedule(
-    d: &Device,
-    p: &DevicePattern,
-    backward: bool,
-    line: Option<usize>,
-) -> Result<Schedule> {
-    let n = p.row_ptr.len() - 1;
-    let Waiting { time, last } = Waiting::new(d, p, backward, None, line)?;
-    let levels = if n > 0 { last as usize + 1 } else { 0 };
-    let (level_ptr, _) = starts(d, levels, &counts(d, n, &time, last as usize)?)?;
-    let order = sorted(d, n, &time, last, None)?;
-    Ok(Schedule { rows: d.host_part(&order, n)?, level_ptr: d.host(&level_ptr)? })
+/// Rows step by step, each of which needs rows of earlier steps alone.
+pub(super) struct Steps {
+    /// The step of each row.
+    pub(super) of_rows: Waiting,
+    /// Rows, step by step, in increasing order within a step.
+    order: CudaSlice<u32>,
+    /// Start of each step in `order`, and the end of the last.
+    starts: CudaSlice<u32>,
+    rows: usize,
+    pub(super) count: usize,
+}
+
+impl Steps {
+    /// Those of the solve with a triangle: its levels.
+    pub(super) fn new(
+        d: &Device,
+        p: &DevicePattern,
+        backward: bool,
+        line: Option<usize>,
+    ) -> Result<Self> {
+        let of_rows = Waiting::new(d, p, backward, None, line)?;
+        Self::sorted(d, p.row_ptr.len() - 1, of_rows)
+    }
+
+    /// Those of the shortest march over a strictly lower triangle with this stencil: at least as many as it has levels.
+    pub(super) fn of_march(d: &Device, stencil: &Stencil) -> Result<Self> {
+        let (march, [nx, ny, nz]) = (stencil.shortest_march(), stencil.extents);
+        let lines = (0..nz).flat_map(|z| (0..ny).map(move |y| (y, z)));
+        let first =
+            |(y, z): (usize, usize)| march.skew((y + march.shear * z) as i32, z as i32) as u32;
+        let first = d.copied(&lines.map(first).collect::<Vec<u32>>())?;
+        let n = nx * ny * nz;
+        let (time, rows, line) = (d.alloc::<u32>(n)?, n as u32, nx as u32);
+        run!(d, plain(d, "find_steps_of_march")?, by_threads(n); rows, line, first, time);
+        Self::sorted(d, n, Waiting { time, last: march.levels(stencil.extents) as u32 - 1 })
+    }
+
+    fn sorted(d: &Device, rows: usize, of_rows: Waiting) -> Result<Self> {
+        let Waiting { time, last } = &of_rows;
+        let count = if rows > 0 { *last as usize + 1 } else { 0 };
+        let (starts, _) = starts(d, count, &counts(d, rows, time, *last as usize)?)?;
+        let order = sorted(d, rows, time, *last, None)?;
+        Ok(Self { of_rows, order, starts, rows, count })
+    }
+
+    /// On the host.
+    pub(super) fn schedule(&self, d: &Device) -> Result<Schedule> {
+        Ok(Schedule {
+            rows: d.host_part(&self.order, self.rows)?,
+            level_ptr: d.host(&self.starts)?,
+        })
+    }
+
+    /// The rows, each step filled up to whole groups by rows that are [`NONE`]; and how many these are together.
+    pub(super) fn in_groups(&self, d: &Device, group: usize) -> Result<(CudaSlice<u32>, usize)> {
+        let starts = d.host(&self.starts)?;
+        let mut to = Vec::with_capacity(starts.len());
+        let mut all = 0;
+        for step in starts.windows(2) {
+            to.push(all as u32);
+            all += ((step[1] - step[0]) as usize).next_multiple_of(group);
+        }
+        let (to, mut spread) = (d.copied(&to)?, d.alloc::<u32>(all)?);
+        d.mark_absent(&mut spread)?;
+        let (spreading, config, rows) =
+            (plain(d, "spread_steps")?, by_threads(self.rows), self.rows as u32);
+        run!(d, spreading, config; rows, self.order, self.of_rows.time, self.starts, to, spread);
+        Ok((spread, all))
+    }
 }
 
 /// The list, or without one 0, 1, 2 and so on, sorted by keys of up to `most`; the order among equals is kept.
@@ -101,4 +161,55 @@ fn by_digit(
     let (start, _) = starts(d, 256 * parts, &count)?;
     run!(d, plain(d, "move_by_digits")?, config; n, *key, order, shift, start, moved);
     Ok(moved)
+}
+
+/// Fills up the last group of a step.
+const NONE: u32 = u32::MAX;
+
+/// Rows step by step, where they are known.
+pub(super) enum Order<'a> {
+    /// On the host.
+    Host(Cow<'a, Schedule>),
+    /// On the device.
+    Device(Rc<Steps>),
+}
+
+impl Order<'_> {
+    /// The rows on the device, each step filled up to whole groups by rows that are [`NONE`]; and how many these are
+    /// together.
+    pub(super) fn in_groups(&self, d: &Device, group: usize) -> Result<(CudaSlice<u32>, usize)> {
+        match self {
+            Self::Host(schedule) => {
+                let order = grouped(schedule, group);
+                Ok((d.copied(&order)?, order.len()))
+            }
+            Self::Device(steps) => steps.in_groups(d, group),
+        }
+    }
+}
+
+/// Rows level by level, each level filled up to whole groups.
+fn grouped(schedule: &Schedule, group: usize) -> Vec<u32> {
+    /// Rows that a thread copies.
+    const PART: usize = 1 << 14;
+    let none = vec![NONE; group];
+    let mut parts: Vec<&[u32]> = Vec::new();
+    for level in 0..schedule.levels() {
+        let rows = schedule.level(level);
+        parts.extend(rows.chunks(PART));
+        parts.push(&none[..rows.len().next_multiple_of(group) - rows.len()]);
+    }
+    memory::joined(&parts, schedule.levels() < schedule.rows.len() / PART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_filled_up_to_whole_groups() {
+        let schedule = Schedule { rows: vec![0, 2, 4, 1, 3], level_ptr: vec![0, 3, 5] };
+        assert_eq!(grouped(&schedule, 1), schedule.rows);
+        assert_eq!(grouped(&schedule, 4), [0, 2, 4, NONE, 1, 3, NONE, NONE]);
+    }
 }

@@ -15,7 +15,7 @@ use super::compressed::{Compressed, THREADS, by_threads, fault, lanes, of_lanes,
 use super::device::{Device, grid};
 use super::launch::{Address, SparseArg, address};
 use super::layout::shared;
-use super::schedules::{plain, schedule};
+use super::schedules::{Steps, plain};
 use super::sources::SYMBOLIC;
 use super::storage::{DevicePattern, Triangles};
 use crate::base::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Lazy, Pattern, TooLarge};
 use crate::matrix::{Csr, WeakPattern};
-use crate::symbolic::{BoxFill, FillPattern, Schedule};
+use crate::symbolic::{BoxFill, FillPattern, Schedule, Stencil};
 
 shared! {
     HalfArg = "Half" of "setup/symbolic.cu" { begin: Address, end: Address, columns: Address }
@@ -387,7 +387,16 @@ impl Cuda {
     pub fn schedules(&self, pattern: &Arc<FillPattern>) -> Result<[Schedule; 2]> {
         let ([lower, upper], boxed) = self.triangles_of(pattern).ok_or_else(unknown)?;
         let (d, line) = (&self.device, boxed.and_then(|boxed| boxed.line()));
-        Ok([schedule(d, &lower, false, line)?, schedule(d, &upper, true, line)?])
+        let schedule = |p: &DevicePattern, backward| Steps::new(d, p, backward, line)?.schedule(d);
+        Ok([schedule(&lower, false)?, schedule(&upper, true)?])
+    }
+
+    /// The cells of a box by the steps of the shortest march over a strictly lower triangle with this stencil.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory.
+    pub fn order_of_march(&self, stencil: &Stencil) -> Result<Schedule> {
+        Steps::of_march(&self.device, stencil)?.schedule(&self.device)
     }
 }
 
@@ -396,10 +405,24 @@ impl Cuda {
 pub(super) enum Place {
     /// On the host.
     Host,
-    /// Blocks, and patterns of matrices that are a stencil on a box, on the device, all else on the host.
+    /// On the device, but for patterns and steps of few rows.
     Best,
     /// On the device.
     Device,
+}
+
+/// Rows below which the host makes a pattern, or finds its steps, as fast as a device.
+const FEW_ROWS: usize = 1 << 14;
+
+impl Place {
+    /// Whether the device makes patterns of so many rows, and finds their steps.
+    pub(super) fn on_device(self, rows: usize) -> bool {
+        match self {
+            Self::Host => false,
+            Self::Best => rows >= FEW_ROWS,
+            Self::Device => true,
+        }
+    }
 }
 
 /// Environment variable with the [`Place`]: `host` or `device`; unset, what is best.

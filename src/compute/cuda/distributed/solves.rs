@@ -46,9 +46,9 @@ pub(super) struct Whole {
 impl Whole {
     pub(super) fn new(k: &Cuda, structure: &Structure, solves: StagedSolves) -> Result<Self> {
         let (d, pattern, b) = (&*k.device, &structure.pattern, structure.block_size);
-        let analysis = Analysis::new(pattern);
+        let analysis = Analysis::new(pattern, k.setup);
         let precision = solves.precision;
-        let (levels, library) = (analysis.levels(d, b), || k.library().map(Rc::clone));
+        let (levels, library) = (analysis.levels(d, structure), || k.library().map(Rc::clone));
         let system = system(k, structure, &analysis, precision, &library);
         let (way, solve) = if pattern.blocks() == pattern.rows() {
             (sptrsv::ANY, triangles::diagonal_alone(&system)?)
@@ -107,12 +107,12 @@ impl Solved {
         let (d, pattern, precision) = (&*k.device, &group.pattern, solves.precision);
         let b = pattern.block_size();
         let structure = Structure::new(d, pattern, b)?;
-        let analysis = Analysis::new(pattern);
+        let analysis = Analysis::new(pattern, k.setup);
         let way = choice::in_halves(solves.trisolve, d, (&analysis, &structure), precision);
         let library = || k.library().map(Rc::clone);
         let system = system(k, &structure, &analysis, precision, &library);
         let solve = sptrsv::in_halves(way, &system)?;
-        let levels = analysis.levels(d, b);
+        let levels = analysis.levels(d, &structure);
         let [lower, upper] = [0, 1].map(|way| std::mem::take(&mut group.split[way].couplings));
         let coupled = |couplings: Couplings, scaled| {
             let some = !couplings.rows.is_empty();

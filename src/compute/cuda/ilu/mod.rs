@@ -14,6 +14,7 @@ mod stencil_long;
 mod tasks;
 mod updates;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use super::analysis::{self, Analysis, Stencils};
 use super::compressed::Factored;
 use super::device::Device;
 use super::memory::failed;
+use super::schedules::Order;
 use super::sources::{Source, Variant};
 use super::storage::{Factors, Structure};
 use super::symbolic::Boxed;
@@ -220,7 +222,8 @@ impl Factorisation {
         };
         let error = d.copied(&[REGULAR])?;
         if !d.span("take", || by.take(d, a, s))? {
-            *by = rows::new(d, s, analysis::Rows::of(pattern), &Schedule::lower(pattern))?;
+            let order = Order::Host(Cow::Owned(Schedule::lower(pattern)));
+            *by = rows::new(d, s, analysis::Rows::of(pattern), &order)?;
             by.take(d, a, s)?;
         }
         let start = d.event().map_err(fault)?;

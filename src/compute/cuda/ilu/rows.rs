@@ -1,5 +1,6 @@
 //! Row by row, each when the rows above it are there (`kernels/ilu/rows.cu`): any pattern.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
@@ -13,6 +14,7 @@ use crate::compute::cuda::compressed::{Compressed, Factored};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
 use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::schedules::Order;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::{Factors, Structure};
 use crate::matrix::CsrPattern;
@@ -29,20 +31,20 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     variants: |s| largest_variants(s.block_size),
     new: |s| {
-        let order = s.analysis.forward_order(s.device, s.subject.block_size);
+        let order = s.analysis.forward_order(s.device, s.structure)?;
         Ok(Some(By::Device(new(s.device, s.structure, s.analysis.rows(), &order)?)))
     },
 };
 
-/// `forward` is the schedule of the forward solve.
+/// `order` is that of the forward solve.
 pub(super) fn new(
     d: &Device,
     s: &Structure,
     like: analysis::Rows,
-    forward: &Schedule,
+    order: &Order,
 ) -> Result<Box<dyn Factorise>> {
     let kernel = Rc::new(Kernel::new(d, s, like)?);
-    Ok(Box::new(ByRows::new(d, &kernel, s, like, forward)?))
+    Ok(Box::new(ByRows::new(d, &kernel, s, like, order)?))
 }
 
 /// Largest blocks whose updates are listed beforehand.
@@ -92,17 +94,17 @@ struct ByRows {
 }
 
 impl ByRows {
-    /// `forward` is the schedule of the forward solve, or that of some of the rows, at least one.
+    /// `order` is that of the forward solve, or of some of the rows, at least one.
     fn new(
         d: &Device,
         kernel: &Rc<Kernel>,
         s: &Structure,
         like: analysis::Rows,
-        forward: &Schedule,
+        order: &Order,
     ) -> Result<Self> {
         let Kernel { variant, launch, updates, factor } = &**kernel;
         let (pattern, patterns) = (&*s.pattern, s.triangles());
-        let rows = Rows::new(d, variant, like, forward, launch, updates.as_ref(), patterns)?;
+        let rows = Rows::new(d, variant, like, order, launch, updates.as_ref(), patterns)?;
         Ok(Self {
             config: rows.config(d, factor, launch)?,
             spill: d.alloc(rows.spilled_numbers())?,
@@ -203,7 +205,7 @@ impl InStages {
             if levels.rows.is_empty() {
                 return Ok(None);
             }
-            ByRows::new(d, &kernel, s, like, levels).map(Some)
+            ByRows::new(d, &kernel, s, like, &Order::Host(Cow::Borrowed(levels))).map(Some)
         };
         Ok(Self(stages.iter().map(stage).collect::<Result<_>>()?))
     }

@@ -5,19 +5,15 @@ use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use super::updates::Updates;
 use crate::base::error::Result;
-use crate::base::memory;
 use crate::compute::cuda::analysis;
 use crate::compute::cuda::compressed::Compressed;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{RowsArg, address, launch};
 use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::schedules::Order;
 use crate::compute::cuda::sources::{ILU, Variant};
 use crate::compute::cuda::storage::DevicePattern;
-use crate::symbolic::Schedule;
-
-/// Fills up the last group of a level.
-const NONE: u32 = u32::MAX;
 
 /// Bytes that the driver keeps of each thread block's shared memory.
 const RESERVED: usize = 1024;
@@ -100,13 +96,13 @@ impl Rows {
         d: &Device,
         variant: &Variant,
         like: analysis::Rows,
-        forward: &Schedule,
+        order: &Order,
         launch: &Launch,
         updates: Option<&Updates>,
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Self> {
         let (rows, length) = (like.count(), |i: usize| like.length(i));
-        let order = grouped(forward, launch.group);
+        let (order, count) = order.in_groups(d, launch.group)?;
         let bytes = d.shared_for_values();
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
@@ -124,10 +120,10 @@ impl Rows {
                 spilled_blocks += if length(i) > held { length(i) } else { 0 };
             }
         }
-        let tasks = d.alloc(order.len())?;
+        let tasks = d.alloc(count)?;
         let kernel = d.kernel(&ILU, variant.clone(), "list_tasks")?;
-        let (count, config) = (order.len() as u32, grid(order.len().div_ceil(256), 256));
-        let (order, spilled_at) = (d.copied(&order)?, d.copied(&spilled)?);
+        let (count, config) = (count as u32, grid(count.div_ceil(256), 256));
+        let spilled_at = d.copied(&spilled)?;
         let first_job = updates.map_or(0, |u| address(&u.first));
         let spilled = if spilled.is_empty() { 0 } else { address(&spilled_at) };
         let (l, u) = (lower.argument(), upper.argument());
@@ -198,30 +194,9 @@ impl Rows {
     }
 }
 
-/// Rows level by level, each level filled up to whole groups.
-fn grouped(schedule: &Schedule, group: usize) -> Vec<u32> {
-    /// Rows that a thread copies.
-    const PART: usize = 1 << 14;
-    let none = vec![NONE; group];
-    let mut parts: Vec<&[u32]> = Vec::new();
-    for level in 0..schedule.levels() {
-        let rows = schedule.level(level);
-        parts.extend(rows.chunks(PART));
-        parts.push(&none[..rows.len().next_multiple_of(group) - rows.len()]);
-    }
-    memory::joined(&parts, schedule.levels() < schedule.rows.len() / PART)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_filled_up_to_whole_groups() {
-        let schedule = Schedule { rows: vec![0, 2, 4, 1, 3], level_ptr: vec![0, 3, 5] };
-        assert_eq!(grouped(&schedule, 1), schedule.rows);
-        assert_eq!(grouped(&schedule, 4), [0, 2, 4, NONE, 1, 3, NONE, NONE]);
-    }
 
     #[test]
     fn shared_memory_is_for_common_rows() {

@@ -255,7 +255,7 @@ impl SetupOps for Cuda {
             return Ok(Triangles { lower: of(lower), inverse_diagonal, upper: of(upper) });
         }
         let d = &*self.device;
-        let mut f = Factorisation::new(d, pattern, &Analysis::new(pattern), 1)?;
+        let mut f = Factorisation::new(d, pattern, &Analysis::new(pattern, self.setup), 1)?;
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let there = self.stored.borrow().find(a);
         let factors = f.run(d, Factored::Host(a, there.as_ref()), shift)?;

@@ -140,7 +140,7 @@ fn candidates_at(
     precision: FactorPrecision,
 ) -> Vec<Candidate> {
     let block_size = f.block_size;
-    let levels = analysis.levels(d, block_size).into_iter().sum();
+    let levels = analysis.levels(d, f).into_iter().sum();
     let multiprocessors = d.multiprocessors();
     let resident = multiprocessors.min(d.limits().resident);
     let stencils = analysis.stencils(d, block_size);

@@ -19,6 +19,7 @@ pub(super) mod triangles;
 mod wavefront;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
@@ -27,12 +28,14 @@ use super::cusparse::Handle;
 use super::device::Device;
 use super::launch::{Address, PartsArg, SolveArg};
 use super::numbers::Values;
-use super::storage::Structure;
-use super::symbolic::Place;
+use super::storage::{self, Structure};
+use super::symbolic::{Boxed, Place};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
+use crate::compute::cuda::Cuda;
 use crate::compute::trisolve::{Description, Trisolve};
 use crate::compute::{Bytes, cuda};
+use crate::symbolic::FillPattern;
 use choice::Shape;
 pub(super) use cusparse::in_float64;
 pub(super) use partitioned::RESIDENT_THREADS;
@@ -183,6 +186,31 @@ pub(super) struct System<'a> {
     pub(super) plans: Place,
     /// Opens cuSPARSE.
     pub(super) library: &'a dyn Fn() -> Result<Rc<Handle>>,
+}
+
+/// What `of` makes of factors on a pattern, whose rows may be `there` on the device, with plans that the device or the
+/// host makes, within a method's kernel or not.
+fn prepared<R>(
+    k: &Cuda,
+    pattern: &Arc<FillPattern>,
+    there: Option<(storage::Triangles, Option<Boxed>)>,
+    (plans, resident): (Place, bool),
+    of: impl FnOnce(&System) -> Result<R>,
+) -> Result<R> {
+    let (device, block_size) = (k.gpu(), pattern.block_size());
+    let structure = &match &there {
+        Some((made, _)) => Structure::there(pattern, block_size, made.clone()),
+        None => Structure::new(device, pattern, block_size)?,
+    };
+    let mut analysis = match there {
+        Some((made, boxed)) => Analysis::of_triangles(device, pattern, made, boxed),
+        None => Analysis::new(pattern, plans),
+    };
+    analysis.place = plans;
+    let (order, precision) = (None, FactorPrecision::Float64);
+    let library = &|| unreachable!("no library is asked for");
+    let analysis = &analysis;
+    of(&System { device, structure, analysis, order, precision, resident, plans, library })
 }
 
 #[cfg(test)]

@@ -11,17 +11,16 @@ use super::choice::Shape;
 use super::owners::{Costs, Owners, Parts, Tiles};
 use super::partition::{self, Partition, Slice, chain, row_starts, triangles};
 use super::triangles::{self, Triangles};
-use super::{Algorithm, InHalves, Solve, System};
+use super::{Algorithm, InHalves, Solve, System, prepared};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::Cuda;
-use crate::compute::cuda::analysis::Analysis;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{PartsArg, SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Numbers;
 use crate::compute::cuda::sources::{PARTITIONED, Variant};
-use crate::compute::cuda::storage::{DevicePattern, Structure};
+use crate::compute::cuda::storage::DevicePattern;
 use crate::compute::cuda::symbolic::Place;
 use crate::compute::trisolve::Description;
 use crate::symbolic::FillPattern;
@@ -233,29 +232,11 @@ impl Cuda {
     /// When the device fails or has too little memory, or blocks are too large for one of them.
     pub fn plans_of_parts(&self, pattern: &Arc<FillPattern>) -> Result<[Vec<Vec<u32>>; 2]> {
         let d = self.gpu();
-        let b = pattern.block_size();
-        let (f, analysis) = match self.triangles_of(pattern) {
-            Some((made, boxed)) => {
-                let analysis = Analysis::of_triangles(d, pattern, made.clone(), boxed)?;
-                (Structure::there(pattern, b, made), analysis)
-            }
-            None => (Structure::new(d, pattern, b)?, Analysis::new(pattern)),
-        };
-        let library = || unreachable!("no library is asked for");
+        let there = self.triangles_of(pattern);
         let made = |plans: Place| -> Result<Vec<Vec<u32>>> {
             let mut all = Vec::new();
             for resident in [false, true] {
-                let s = System {
-                    device: d,
-                    structure: &f,
-                    analysis: &analysis,
-                    order: None,
-                    precision: FactorPrecision::Float64,
-                    resident,
-                    plans,
-                    library: &library,
-                };
-                let plan = Plan::of(&s)?;
+                let plan = prepared(self, pattern, there.clone(), (plans, resident), Plan::of)?;
                 all.extend(plan.lower.host(d)?.into_iter().chain(plan.upper.host(d)?));
             }
             Ok(all)

@@ -1,15 +1,23 @@
 //! Triangular factors in the order in which a solve reads them (`kernels/sptrsv/slices.cu`).
 
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use cudarc::driver::{CudaFunction, CudaSlice};
 
-use super::System;
+use super::partition::{SlicesOfSteps, Strict, triangles};
+use super::{System, prepared};
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::Cuda;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{SlicesArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Numbers;
+use crate::compute::cuda::schedules::{Order, Steps};
 use crate::compute::cuda::sources::{TRSV, Variant};
-use crate::symbolic::Schedule;
+use crate::compute::cuda::symbolic::Place;
+use crate::symbolic::{FillPattern, Schedule};
 
 /// Threads of a block and slices it works on; mirrors `sptrsv/slices.cu`.
 pub(super) const THREADS: u32 = 128;
@@ -75,21 +83,31 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Both triangles, their blocks taken apart to blocks `spread` times smaller.
+    /// Both triangles on plans of the host, their blocks taken apart to blocks `spread` times smaller.
     pub(super) fn both(s: &System, spread: usize) -> Result<[Self; 2]> {
         Ok([Self::new(s, spread, false)?, Self::new(s, spread, true)?])
     }
 
-    /// Plan and columns of L, or of U' for a `backward` solve, which keeps the entries of a row from
-    /// its end. A `spread` is 1, or the block size.
+    /// Both triangles on plans that the device makes where it finds the steps; none has levels then.
+    pub(super) fn by_steps(s: &System) -> Result<[Self; 2]> {
+        let (d, f) = (s.device, s.structure);
+        let Some(steps) = s.analysis.steps(d, f)? else { return Self::both(s, 1) };
+        let rows = (32 / f.block_size).max(1);
+        let of = |triangle: Strict, steps: &Steps| {
+            let plan = d.span("slices", || triangle.slices_of_steps(steps, rows))?;
+            Self::of(s, 1, triangle.backward, plan, Vec::new())
+        };
+        let [lower, upper] = triangles(d, (s.analysis, f));
+        Ok([of(lower, &steps[0])?, of(upper, &steps[1])?])
+    }
+
+    /// L, or U' for a `backward` solve, on a plan of the host. A `spread` is 1, or the block size.
     fn new(s: &System, spread: usize, backward: bool) -> Result<Self> {
-        let (d, f, precision) = (s.device, s.structure, s.precision);
-        let (pattern, on_device) =
-            if backward { (&f.pattern.upper, &f.upper) } else { (&f.pattern.lower, &f.lower) };
+        let (d, f) = (s.device, s.structure);
+        let pattern = if backward { &f.pattern.upper } else { &f.pattern.lower };
         let (pattern, block_size) = (pattern.view(), f.block_size / spread);
         let schedule = &s.analysis.schedules()[usize::from(backward)];
         assert!(spread == 1 || block_size == 1);
-        let variant = || Variant::from(block_size).storing(precision);
         let rows = (32 / block_size).max(1);
         let plan = if spread == 1 {
             Plan::new(schedule, rows, |i| pattern.range(i as usize).len() as u32)?
@@ -98,20 +116,44 @@ impl Slices {
             let s = spread as u32;
             Plan::new(&point, rows, |i| pattern.range((i / s) as usize).len() as u32 * s)?
         };
-        let slices = Self {
+        let on_device = SlicesOfSteps {
             order: d.copied(&plan.order)?,
             first: d.copied(&plan.first)?,
             start: d.copied(&plan.start)?,
             length: d.copied(&plan.length)?,
+            count: plan.length.len(),
+            blocks: plan.blocks,
+            longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
+        };
+        Self::of(s, spread, backward, on_device, plan.levels)
+    }
+
+    /// On a plan, with columns; those of a `backward` solve keep the entries of a row from its end.
+    fn of(
+        s: &System,
+        spread: usize,
+        backward: bool,
+        plan: SlicesOfSteps,
+        levels: Vec<u32>,
+    ) -> Result<Self> {
+        let (d, f, precision) = (s.device, s.structure, s.precision);
+        let on_device = if backward { &f.upper } else { &f.lower };
+        let block_size = f.block_size / spread;
+        let variant = || Variant::from(block_size).storing(precision);
+        let slices = Self {
+            order: plan.order,
+            first: plan.first,
+            start: plan.start,
+            length: plan.length,
             col_ind: d.alloc(plan.blocks)?,
             val: Numbers::alloc(d, plan.blocks * block_size * block_size, precision)?,
-            gate: d.alloc(plan.length.len())?,
+            gate: d.alloc(plan.count)?,
             fill_values: d.kernel(&TRSV, variant(), "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),
-            count: plan.length.len(),
-            longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
-            levels: plan.levels,
+            count: plan.count,
+            longest: plan.longest,
+            levels,
         };
         let columns = d.kernel(&TRSV, variant(), "slice_columns")?;
         let (count, arg) = (slices.count as u32, slices.argument());
@@ -154,6 +196,40 @@ impl Slices {
             val: self.val.address(),
             gate: address(&self.gate),
         }
+    }
+}
+
+impl Cuda {
+    /// Plans of solves by slices of one step each: the arrays of both triangles and the order of the forward solve in
+    /// groups of four rows, as the device makes them, and as the host does.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory.
+    pub fn plans_of_slices(&self, pattern: &Arc<FillPattern>) -> Result<[Vec<Vec<u32>>; 2]> {
+        let d = self.gpu();
+        let there = self.triangles_of(pattern);
+        let made = |plans: Place| {
+            prepared(self, pattern, there.clone(), (plans, false), |s| {
+                let mut all = Vec::new();
+                for slices in Slices::by_steps(s)? {
+                    let count = slices.count;
+                    all.push(vec![count as u32, slices.longest as u32]);
+                    all.push(d.host_part(&slices.order, pattern.rows())?);
+                    all.push(d.host_part(&slices.first, count + 1)?);
+                    all.push(d.host_part(&slices.start, count)?);
+                    all.push(d.host_part(&slices.length, count)?);
+                    all.push(d.host_part(&slices.col_ind, slices.col_ind.len())?);
+                }
+                let order = match s.analysis.steps(d, s.structure)? {
+                    Some([lower, _]) => Order::Device(Rc::clone(lower)),
+                    None => Order::Host(Cow::Borrowed(&s.analysis.schedules()[0])),
+                };
+                let (order, count) = order.in_groups(d, 4)?;
+                all.push(d.host_part(&order, count)?);
+                Ok(all)
+            })
+        };
+        Ok([made(Place::Device)?, made(Place::Host)?])
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
     about: ABOUT,
     seconds: Some(seconds),
     largest_block: usize::MAX,
-    host_rows: true,
+    host_rows: false,
     new: solve,
     in_halves: Some(in_halves),
 };
@@ -81,7 +81,7 @@ fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
 
 fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
     let (d, f) = (s.device, s.structure);
-    let [lower, upper] = Slices::both(s, 1)?;
+    let [lower, upper] = Slices::by_steps(s)?;
     let longest = lower.longest.max(upper.longest);
     let variant = variant(f.block_size, longest).storing(s.precision);
     let triangle = |slices: Slices, name: &str| {

@@ -11,7 +11,7 @@ use crate::compute::cuda::compressed::{by_threads, counts, run, starts};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, address};
 use crate::compute::cuda::layout::shared;
-use crate::compute::cuda::schedules::{Waiting, sorted};
+use crate::compute::cuda::schedules::{Steps, Waiting, sorted};
 use crate::compute::cuda::sources::PARTITION;
 use crate::compute::cuda::sptrsv::owners::{Costs, Parts};
 use crate::compute::cuda::storage::{DevicePattern, Structure};
@@ -143,12 +143,10 @@ impl Strict<'_> {
         let (d, n) = (self.device, self.rows());
         let (part, [slots, region]) = (self.parts(owners)?, shape.slots(owners.largest()));
         let Waiting { time, last } = d.span("times", || self.waiting(&part, shape.crossing))?;
-        let (length, turned) = (d.alloc::<u32>(n)?, d.alloc::<u32>(n)?);
-        let (of, longest) = (kernel(d, "lengths_and_turned")?, d.zeros::<u32>(1)?);
-        run!(d, of, by_threads(n); n as u32, self.pattern.row_ptr, length, longest, turned);
-        let longest = d.host(&longest)?[0];
+        let (length, longest) = self.lengths()?;
         let order = d.span("order", || {
-            let begin = self.backward.then_some(&turned);
+            let turned = if self.backward { Some(self.turned()?) } else { None };
+            let begin = turned.as_ref();
             let by_length = sorted(d, n, &length, longest, begin)?;
             let by_time = sorted(d, n, &time, last, Some(&by_length))?;
             sorted(d, n, &part, owners.parts as u32 - 1, Some(&by_time))
@@ -190,14 +188,67 @@ impl Strict<'_> {
         })
     }
 
-    fn slices(&self, of_rows: SortedArg) -> Result<Slices> {
+    /// Slices of up to `rows` rows of one step, as few of unlike lengths as can be.
+    pub(in crate::compute::cuda::sptrsv) fn slices_of_steps(
+        &self,
+        steps: &Steps,
+        rows: usize,
+    ) -> Result<SlicesOfSteps> {
+        let (d, n, Waiting { time, last }) = (self.device, self.rows(), &steps.of_rows);
+        let (length, longest) = self.lengths()?;
+        let by_length = sorted(d, n, &length, longest, None)?;
+        let order = sorted(d, n, time, *last, Some(&by_length))?;
+        // one part
+        let part = d.zeros::<u32>(n)?;
+        let of_rows = SortedArg {
+            rows: n as u32,
+            lanes: rows as u32,
+            split: 1,
+            order: address(&order),
+            part: address(&part),
+            time: address(time),
+            length: address(&length),
+            ..SortedArg::default()
+        };
+        let Marked { list: first, count, .. } = self.first_of_slices(of_rows)?;
+        let (length, blocks) = (d.alloc::<u32>(count)?, d.alloc::<u32>(count)?);
+        let of = kernel(d, "measure_slices")?;
+        run!(d, of, by_threads(count); of_rows, count as u32, first, length, blocks);
+        let (start, all) = starts(d, count, &blocks)?;
+        let (blocks, longest) = (super::blocks(all)?, longest as usize);
+        Ok(SlicesOfSteps { order, first, start, length, count, blocks, longest })
+    }
+
+    /// Blocks of each row and of the longest.
+    fn lengths(&self) -> Result<(CudaSlice<u32>, u32)> {
+        let (d, n) = (self.device, self.rows());
+        let (length, longest) = (d.alloc::<u32>(n)?, d.zeros::<u32>(1)?);
+        let of = kernel(d, "find_lengths")?;
+        run!(d, of, by_threads(n); n as u32, self.pattern.row_ptr, length, longest);
+        Ok((length, d.host(&longest)?[0]))
+    }
+
+    /// Rows from the last to the first.
+    fn turned(&self) -> Result<CudaSlice<u32>> {
+        let (d, n) = (self.device, self.rows());
+        let turned = d.alloc::<u32>(n)?;
+        run!(d, kernel(d, "turn_rows")?, by_threads(n); n as u32, turned);
+        Ok(turned)
+    }
+
+    /// Where slices begin.
+    fn first_of_slices(&self, of_rows: SortedArg) -> Result<Marked> {
         let (d, n) = (self.device, of_rows.rows as usize);
         let mark = d.alloc::<u32>(n)?;
         run!(d, kernel(d, "mark_groups")?, by_threads(n); of_rows, mark);
         let groups = Marked::new(d, n, mark)?;
         let (mark, of) = (d.alloc::<u32>(n)?, kernel(d, "mark_slices")?);
         run!(d, of, by_threads(n); of_rows, groups.list, groups.mark, groups.before, mark);
-        let marked = Marked::new(d, n, mark)?;
+        Marked::new(d, n, mark)
+    }
+
+    fn slices(&self, of_rows: SortedArg) -> Result<Slices> {
+        let (d, marked) = (self.device, self.first_of_slices(of_rows)?);
         let count = marked.count;
         let (slices, part) = (d.alloc::<Slice>(count)?, d.alloc::<u32>(count)?);
         let (of, length) = (kernel(d, "describe_slices")?, d.alloc::<u32>(count)?);
@@ -233,6 +284,21 @@ impl Strict<'_> {
         run!(d, of, config; filling);
         Ok(Segments { of_slices: segment, starts: segments, first: first_segment, count: all })
     }
+}
+
+/// Rows of a triangle step by step, in slices.
+pub(in crate::compute::cuda::sptrsv) struct SlicesOfSteps {
+    pub(in crate::compute::cuda::sptrsv) order: CudaSlice<u32>,
+    /// First place of each slice in `order`, and the end of the last.
+    pub(in crate::compute::cuda::sptrsv) first: CudaSlice<u32>,
+    /// First block of each slice.
+    pub(in crate::compute::cuda::sptrsv) start: CudaSlice<u32>,
+    /// Blocks of its longest row.
+    pub(in crate::compute::cuda::sptrsv) length: CudaSlice<u32>,
+    pub(in crate::compute::cuda::sptrsv) count: usize,
+    pub(in crate::compute::cuda::sptrsv) blocks: usize,
+    /// Most blocks of a row.
+    pub(in crate::compute::cuda::sptrsv) longest: usize,
 }
 
 /// Slices without their places in shared memory.

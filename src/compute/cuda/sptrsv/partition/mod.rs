@@ -12,7 +12,7 @@ use crate::compute::cuda::device::Device;
 use crate::compute::cuda::layout::{Layout, shared};
 use crate::compute::cuda::symbolic::Place;
 use crate::matrix::pattern::Lazy;
-pub(super) use device::{Strict, chain, row_starts, triangles};
+pub(super) use device::{SlicesOfSteps, Strict, chain, row_starts, triangles};
 
 /// Regions of shared memory through which the segments of a part pass in turn; mirrors the kernel.
 const REGIONS: u32 = 4;
