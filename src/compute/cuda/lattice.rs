@@ -12,6 +12,9 @@ const PART: usize = 1 << 13;
 /// Rows of a line on average, below which a pattern is no grid.
 const SHORTEST: usize = 4;
 
+/// Rows that are looked at before all are.
+const GLANCE: usize = 512;
+
 /// A share of the couplings, one in so many, that is taken for wells and faults and does not decide.
 const FEW: u64 = 50;
 
@@ -62,6 +65,11 @@ impl Lattice {
     pub(super) fn of(lower: PatternView) -> Option<Self> {
         let rows = lower.row_ptr.len() - 1;
         let follows = |i: usize| lower.row(i).last().is_some_and(|&j| j as usize + 1 == i);
+        // a glance tells what is far from any grid; an odd distance, so that not all are the first of a line
+        let glance = (0..rows).step_by(rows / GLANCE | 1);
+        if 2 * glance.clone().filter(|&i| follows(i)).count() < glance.count() {
+            return None;
+        }
         // rows that repeat one that follows do, too, and the others do not
         let of_part = |part: usize| {
             let (mut i, end) = (part * PART, ((part + 1) * PART).min(rows));

@@ -17,6 +17,9 @@ const PIECES: usize = 4;
 /// Bytes that one thread copies at a time.
 const PART: usize = 1 << 18;
 
+/// Threads that copy at most: eight keep up with the bus, and more get in each other's way.
+const THREADS: usize = 8;
+
 /// Pieces of pinned memory, in turns.
 pub(super) struct Staging {
     pieces: [Piece; PIECES],
@@ -216,16 +219,25 @@ impl<'a> Copies<'a> {
         }
     }
 
-    /// Runs `transfer`, with all threads at the copies.
+    /// Wakes so many threads that copy. To wake one takes long: those that are awake wake others.
+    fn help<'scope>(&'scope self, scope: &rayon::Scope<'scope>, helpers: usize) {
+        let wake = |helpers: usize| {
+            scope.spawn(move |scope| {
+                self.help(scope, helpers - 1);
+                while self.part() {}
+            });
+        };
+        [helpers.div_ceil(2), helpers / 2].into_iter().filter(|&some| some > 0).for_each(wake);
+    }
+
+    /// Runs `transfer`, with some threads at the copies.
     fn shared(
         &self,
         transfer: impl FnOnce() -> Result<(), DriverError>,
     ) -> Result<(), DriverError> {
-        let helpers = rayon::current_num_threads().min(self.parts()).saturating_sub(1);
+        let threads = THREADS.min(rayon::current_num_threads()).min(self.parts());
         rayon::in_place_scope(|scope| {
-            for _ in 0..helpers {
-                scope.spawn(|_| while self.part() {});
-            }
+            self.help(scope, threads.saturating_sub(1));
             let result = transfer();
             // after a failure nobody waits for room
             self.next.store(self.parts(), Ordering::Relaxed);
