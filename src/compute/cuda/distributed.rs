@@ -14,6 +14,7 @@ use super::Cuda;
 use super::device::Device;
 use super::launch::address;
 use super::memory::failed;
+use super::symbolic::Place;
 use crate::base::error::Result;
 use crate::compute::Breakdown;
 use crate::compute::distributed::communicator::Exchange;
@@ -39,6 +40,9 @@ impl Cuda {
         let [gpu, sharers] = share(rank, ranks, Device::count()?);
         let mut k = Self::new(Device::numbered(gpu)?, false)?;
         k.sharers = Some(sharers);
+        if k.setup == Place::Best {
+            k.setup = Place::Boxes;
+        }
         Ok(k)
     }
 
