@@ -66,7 +66,7 @@ impl Lattice {
         let rows = lower.row_ptr.len() - 1;
         let follows = |i: usize| lower.row(i).last().is_some_and(|&j| j as usize + 1 == i);
         // a glance tells what is far from any grid; an odd distance, so that not all are the first of a line
-        let glance = (0..rows).step_by(rows / GLANCE | 1);
+        let glance = (0..rows).step_by((rows / GLANCE) | 1);
         if 2 * glance.clone().filter(|&i| follows(i)).count() < glance.count() {
             return None;
         }

@@ -48,12 +48,13 @@ pub(super) struct Tile {
 impl Tile {
     /// The shortest march over the stencil that has a tile, and that. `None` when the stencil reaches too far.
     pub(super) fn of_solve(block_size: usize, stencil: &Stencil) -> Option<(March, Self)> {
-        let marches = [Stencil::shortest_march, Stencil::march].into_iter().map(|of| of(stencil));
+        let mut marches =
+            [Stencil::shortest_march, Stencil::march].into_iter().map(|of| of(stencil));
         let with_tile = |march: March| {
             let tile = Self::new(block_size, &march, stencil.extents[2])?;
             Some((march, tile))
         };
-        marches.filter_map(with_tile).next()
+        marches.find_map(with_tile)
     }
 
     /// A tile for the march, of as many warps as fit a thread block. `None` when the stencil reaches too far.
