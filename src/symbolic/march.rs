@@ -113,7 +113,9 @@ impl March {
         };
         let most = 2 * (self.alpha + self.beta);
         let shortest_of = |alpha| (0..=most).find_map(|beta| of(alpha, beta));
-        (1..=most).filter_map(shortest_of).min_by_key(|march| march.levels(extents))
+        // no dependency points forward in z: a larger beta never takes phases away
+        let has_any = |alpha: &usize| phases(offsets, *alpha as i32, most as i32).is_some();
+        (1..=most).filter(has_any).filter_map(shortest_of).min_by_key(|march| march.levels(extents))
     }
 }
 
