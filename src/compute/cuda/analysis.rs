@@ -180,6 +180,11 @@ impl Analysis {
             let order = d.span("order of a march", || Steps::of_march(d, lower))?;
             return Ok(Order::Device(Rc::new(order)));
         }
+        self.order_of_levels(d, f)
+    }
+
+    /// The rows by the levels of the forward solve, on the device or the host.
+    pub(super) fn order_of_levels(&self, d: &Device, f: &Structure) -> Result<Order<'_>> {
         Ok(match self.steps(d, f)? {
             Some([lower, _]) => Order::Device(Rc::clone(lower)),
             None => Order::Host(Cow::Borrowed(&self.schedules()[0])),

@@ -1,7 +1,5 @@
 //! Triangular factors in the order in which a solve reads them (`kernels/sptrsv/slices.cu`).
 
-use std::borrow::Cow;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice};
@@ -14,7 +12,7 @@ use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{SlicesArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Numbers;
-use crate::compute::cuda::schedules::{Order, Steps};
+use crate::compute::cuda::schedules::Steps;
 use crate::compute::cuda::sources::{TRSV, Variant};
 use crate::compute::cuda::symbolic::Place;
 use crate::symbolic::{FillPattern, Schedule};
@@ -220,10 +218,7 @@ impl Cuda {
                     all.push(d.host_part(&slices.length, count)?);
                     all.push(d.host_part(&slices.col_ind, slices.col_ind.len())?);
                 }
-                let order = match s.analysis.steps(d, s.structure)? {
-                    Some([lower, _]) => Order::Device(Rc::clone(lower)),
-                    None => Order::Host(Cow::Borrowed(&s.analysis.schedules()[0])),
-                };
+                let order = s.analysis.order_of_levels(d, s.structure)?;
                 let (order, count) = order.in_groups(d, 4)?;
                 all.push(d.host_part(&order, count)?);
                 Ok(all)
