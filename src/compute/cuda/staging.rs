@@ -8,11 +8,16 @@ use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, result
 
 use super::launch::Address;
 
-/// Bytes of a piece.
-const PIECE: usize = 8 << 20;
+/// Bytes of a piece. The bus has nothing to do before the first one is full, which one thread fills as a rule: the
+/// others are still waking.
+const PIECE: usize = 2 << 20;
 
 /// Pieces: one is on its way, the next ones are filled meanwhile.
-const PIECES: usize = 4;
+const PIECES: usize = 16;
+
+/// Pieces that are handed to the bus before the host looks for the end of the first: a host that is late leaves the
+/// bus work for so long.
+const QUEUED: usize = 4;
 
 /// Bytes that one thread copies at a time.
 const PART: usize = 1 << 18;
@@ -22,7 +27,7 @@ const THREADS: usize = 8;
 
 /// Pieces of pinned memory, in turns.
 pub(super) struct Staging {
-    pieces: [Piece; PIECES],
+    pieces: Vec<Piece>,
 }
 
 struct Piece {
@@ -40,7 +45,7 @@ impl Staging {
             let flags = Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
             Ok(Piece { memory, done: stream.record_event(flags)? })
         };
-        Ok(Self { pieces: [piece()?, piece()?, piece()?, piece()?] })
+        Ok(Self { pieces: (0..PIECES).map(|_| piece()).collect::<Result<_, _>>()? })
     }
 
     /// Copies `from` to `to`; returns when `from` may change.
@@ -69,8 +74,8 @@ impl Staging {
                     result::memcpy_htod_async(at, memory, stream.cu_stream())
                 }?;
                 piece.done.record(stream)?;
-                // the piece before may be filled anew once the device has read it
-                if let Some(before) = i.checked_sub(1) {
+                // an earlier piece may be filled anew once the device has read it
+                if let Some(before) = i.checked_sub(QUEUED) {
                     self.pieces[before % PIECES].done.synchronize()?;
                     copies.allow(before + 1 + PIECES);
                 }
@@ -95,7 +100,7 @@ impl Staging {
         let copies = Copies::new(length, &copy);
         copies.shared(|| {
             let count = copies.pieces();
-            for i in 0..=count {
+            for i in 0..count + QUEUED {
                 if i < count {
                     if let Some(before) = i.checked_sub(PIECES) {
                         copies.wait(before);
@@ -109,10 +114,10 @@ impl Staging {
                     }?;
                     self.pieces[i % PIECES].done.record(stream)?;
                 }
-                // the piece before, while this one is on its way
-                if let Some(before) = i.checked_sub(1) {
+                // an earlier piece, while this one is on its way
+                if let Some(before) = i.checked_sub(QUEUED).filter(|&before| before < count) {
                     self.pieces[before % PIECES].done.synchronize()?;
-                    copies.allow(i);
+                    copies.allow(before + 1);
                 }
             }
             (0..count).for_each(|i| copies.wait(i));
