@@ -43,7 +43,7 @@ fn same(gpus: &[Record], cores: &[Record], count: usize) {
         }
         let division = &gpu.division;
         assert_eq!(division.ranks, Some(count));
-        assert_eq!(division.transport_used.as_deref(), (count > 1).then_some("pinned memory"));
+        assert_eq!(division.transport_used.as_deref(), (count > 1).then_some("direct"));
         let device = &gpu.environment.device;
         assert!(device.contains(" each, sm_") || device.contains(" shared by "), "{device}");
         assert_eq!(core.division.transport_used, None);
@@ -174,6 +174,35 @@ fn the_number_of_ranks_changes_no_bit_on_gpus() {
     for system in BOXES {
         let ways = ["--partition", "boxes,rows", "--schwarz", "exact:interface"];
         no_bit_changes(system, &[&ways[..], &["--level-rule", "min"]].concat());
+    }
+}
+
+/// Values that go as messages are those that GPUs write to each other.
+#[test]
+fn the_way_of_values_between_gpus_changes_no_bit() {
+    if !has_gpu() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("r.jsonl").display().to_string();
+    let run = ["run", "poisson3d:13x11x9", "--backend", "mpi-cuda", "--history", "100"];
+    let ways = ["--subdomains", "12", "--schwarz", "jacobi,ras:1,exact", "--fill", "0,1"];
+    let more = ["--max-repetitions", "2", "--level-rule", "min", "-q", "--force", "-o", &name];
+    for count in [2, 4] {
+        let found = ["auto", "messages"].map(|transport| {
+            let mut command = command(count, &[&run[..], &ways, &more].concat());
+            let Output { status, stderr, .. } =
+                command.env("BILU_BENCH_TRANSPORT", transport).output().expect("mpirun");
+            assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+            records(folder.path().join("r.jsonl").as_path())
+        });
+        assert_eq!(found[0].len(), 6);
+        for (direct, messages) in found[0].iter().zip(&found[1]) {
+            let used = [direct, messages].map(|r| r.division.transport_used.as_deref());
+            assert_eq!(used, [Some("direct"), Some("pinned memory")]);
+            assert_eq!(direct.status, Status::Converged, "{:?}", direct.reason);
+            assert_eq!(direct.convergence, messages.convergence, "{:?}", direct.case);
+        }
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) use crate::compute::distributed::world::{abort, all_or_none, give_up}
 use crate::compute::distributed::world::{everyone, reduce, word};
 pub use transfer::Message;
 use transfer::{Request, Transfer};
+pub use transport::Direct;
 use transport::Transports;
-pub use transport::{Direct, HANDLE};
 
 /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
 pub(crate) fn copy_bandwidth(world: World) -> Option<f64> {

@@ -184,7 +184,7 @@ part! {
         pub halo_s: Option<f64>,
         /// largest peak memory of a rank, bytes
         pub rank_memory_bytes: Option<usize>,
-        /// way of halos between GPUs of ranks: pinned memory
+        /// way of halos between GPUs of ranks: `direct` or pinned memory
         pub transport_used: Option<String>,
     }
 }

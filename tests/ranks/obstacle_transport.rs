@@ -5,8 +5,9 @@ use std::process::Command;
 use std::sync::atomic::AtomicUsize;
 
 use bilu_bench::base::error::{Error, Result};
+use bilu_bench::compute::distributed::communicator::HANDLE;
 use bilu_bench::obstacle::field::{Extent, Layout};
-use bilu_bench::obstacle::mpi::{self, Direct, HANDLE, Ranked};
+use bilu_bench::obstacle::mpi::{self, Direct, Ranked};
 use bilu_bench::obstacle::node::Node;
 use bilu_bench::obstacle::part::{Face, Region};
 use bilu_bench::obstacle::solve::{Limits, Monitored, Relaxation};

@@ -18,7 +18,7 @@ use crate::base::interrupt::Reading;
 
 pub(crate) use compression::{Bytes, Compression, content_error};
 pub(crate) use opened::Opened;
-pub(crate) use progress::{bars, say, silence};
+pub(crate) use progress::{bars, say, say_once, silence};
 pub(crate) use stdin::{NAME as STDIN_NAME, is_stdin};
 
 use progress::Progress;

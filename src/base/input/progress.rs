@@ -1,8 +1,8 @@
 //! A bar for files that take long to read.
 
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -29,6 +29,16 @@ pub(crate) fn silence() {
 /// One line on standard error; an error there is nothing to stop for.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Prints a note, but not when it repeats the previous one.
+pub(crate) fn say_once(text: &str) {
+    static SAID: Mutex<String> = Mutex::new(String::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if *said != text {
+        say(text);
+        text.clone_into(&mut said);
+    }
 }
 
 /// How much of a file has been read.

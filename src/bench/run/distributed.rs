@@ -304,7 +304,7 @@ impl Job<'_> {
             neighbours: Some(k.of_all(halo.messages() as f64) as usize),
             halo_messages: sum(halo.messages()),
             halo_bytes: sum(halo.bytes()),
-            transport_used: k.local().transport().filter(|_| ranks > 1).map(str::to_owned),
+            transport_used: halo.transport().filter(|_| ranks > 1).map(str::to_owned),
             ..self.record.division.clone()
         }
     }

@@ -7,14 +7,15 @@ use super::ilu::BlockIlu;
 use super::{Cpu, trsv, vector};
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
-use crate::compute::distributed::communicator::Exchange;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
+use crate::compute::distributed::communicator::{Communicator, Exchange};
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, Trisolve, Vectors};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 
 /// Unknowns that are sent, and ghost values.
 pub struct Transfer {
+    exchange: Box<dyn Exchange>,
     sent: Vec<u32>,
     own: Vec<u32>,
     ghosts: Buffer<f64>,
@@ -41,20 +42,28 @@ impl Local for Cpu {
         Ok(of)
     }
 
-    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Transfer> {
-        let ghosts = Buffer::zeros(received + own.len());
-        Ok(Transfer { sent, own, ghosts })
+    fn transfers(
+        &self,
+        communicator: &dyn Communicator,
+        routes: Vec<Route>,
+    ) -> Result<Vec<Transfer>> {
+        let transfer = |route: Route| {
+            let ghosts = Buffer::zeros(route.received() + route.own.len());
+            let Route { sent, to, from, own } = route;
+            Transfer { exchange: communicator.exchange(to, from), sent, own, ghosts }
+        };
+        Ok(routes.into_iter().map(transfer).collect())
     }
 
-    fn send(&self, of: &mut Transfer, x: &Buffer<f64>, exchange: &mut dyn Exchange) {
-        gather(x, &of.sent, exchange.outgoing());
-        exchange.start();
+    fn send(&self, of: &mut Transfer, x: &Buffer<f64>) {
+        gather(x, &of.sent, of.exchange.outgoing());
+        of.exchange.start();
         let received = of.ghosts.len() - of.own.len();
         gather(x, &of.own, &mut of.ghosts[received..]);
     }
 
-    fn receive<'a>(&self, of: &'a mut Transfer, exchange: &mut dyn Exchange) -> &'a Buffer<f64> {
-        let received = exchange.finish();
+    fn receive<'a>(&self, of: &'a mut Transfer) -> &'a Buffer<f64> {
+        let received = of.exchange.finish();
         of.ghosts[..received.len()].copy_from_slice(received);
         &of.ghosts
     }

@@ -1,6 +1,8 @@
 //! A GPU as the device of a rank. Ranks share GPUs where a host has fewer of these.
 
+mod direct;
 mod groups;
+mod messages;
 mod solves;
 mod stages;
 mod sums;
@@ -17,8 +19,8 @@ use super::memory::failed;
 use super::symbolic::Place;
 use crate::base::error::Result;
 use crate::compute::Breakdown;
-use crate::compute::distributed::communicator::Exchange;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
+use crate::compute::distributed::communicator::Communicator;
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 use stages::StagedIlu;
@@ -40,6 +42,7 @@ impl Cuda {
         let [gpu, sharers] = share(rank, ranks, Device::count()?);
         let mut k = Self::new(Device::numbered(gpu)?, false)?;
         k.sharers = Some(sharers);
+        k.direct = direct::allowed()?;
         if k.setup == Place::Best {
             k.setup = Place::Boxes;
         }
@@ -68,10 +71,6 @@ impl Local for Cuda {
     type Partials = Partials;
     type StagedIlu = StagedIlu;
 
-    fn transport(&self) -> Option<&'static str> {
-        Some("pinned memory")
-    }
-
     fn places(&self, of: Vec<u32>) -> Result<Places> {
         Places::new(&self.device, &of)
     }
@@ -80,17 +79,35 @@ impl Local for Cuda {
         Coupled::new(&self.device, &of)
     }
 
-    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Transfer> {
-        Transfer::new(&self.device, self.copies()?, (&sent, &own, received))
+    /// Between GPUs that can write each other's memory, else through the hosts.
+    fn transfers(
+        &self,
+        communicator: &dyn Communicator,
+        routes: Vec<Route>,
+    ) -> Result<Vec<Transfer>> {
+        let d = &self.device;
+        let wanted = self.direct && communicator.size() > 1;
+        if let Some(all) = wanted.then(|| direct::connect(d, communicator, &routes)).flatten() {
+            let each = routes.iter().zip(all);
+            return each.map(|(route, direct)| Transfer::direct(d, route, direct)).collect();
+        }
+        // those of all routes: the other ranks have them, too
+        let exchange = |r: &Route| communicator.exchange(r.to.clone(), r.from.clone());
+        let exchanges: Vec<_> = routes.iter().map(exchange).collect();
+        let (copies, each) = (self.copies()?, routes.iter().zip(exchanges));
+        each.map(|(route, exchange)| Transfer::messages(d, copies, route, exchange)).collect()
     }
 
-    /// The message itself leaves in [`receive`](Local::receive): until then the host has other work to launch.
-    fn send(&self, of: &mut Transfer, x: &CudaSlice<f64>, exchange: &mut dyn Exchange) {
-        self.note("halo", of.pack(&self.device, x, exchange));
+    fn transport(of: &Transfer) -> Option<&'static str> {
+        Some(of.name())
     }
 
-    fn receive<'a>(&self, of: &'a mut Transfer, exchange: &mut dyn Exchange) -> &'a CudaSlice<f64> {
-        of.exchange(&self.device, exchange, &|e| self.note("halo", Err(e)));
+    fn send(&self, of: &mut Transfer, x: &CudaSlice<f64>) {
+        self.note("halo", of.start(&self.device, x));
+    }
+
+    fn receive<'a>(&self, of: &'a mut Transfer) -> &'a CudaSlice<f64> {
+        of.finish(&self.device, &|e| self.note("halo", Err(e)));
         of.ghosts()
     }
 

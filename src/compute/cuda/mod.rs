@@ -13,6 +13,7 @@ mod fgbilu;
 mod formats;
 mod ilu;
 mod in_kernel;
+pub(crate) mod ipc;
 mod lattice;
 pub(crate) mod launch;
 pub mod layout;
@@ -89,6 +90,8 @@ pub struct Cuda {
     compiled_before: f64,
     /// Ranks that have this GPU, on one of these.
     sharers: Option<usize>,
+    /// Whether ranks may write each other's memory.
+    direct: bool,
     /// Stream of copies between ranks, made when it is first needed.
     copies: OnceCell<Arc<CudaStream>>,
     /// Where patterns, schedules and blocks are made.
@@ -148,6 +151,7 @@ impl Cuda {
             uncounted: Cell::new(0.0),
             compiled_before,
             sharers: None,
+            direct: false,
             copies: OnceCell::new(),
             setup: if vendor { symbolic::Place::Host } else { symbolic::place()? },
             pattern: RefCell::default(),

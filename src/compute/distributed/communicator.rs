@@ -1,5 +1,10 @@
 //! What ranks exchange: sums, decisions and halos.
 
+use crate::base::error::Error;
+
+/// Bytes of the handle with which another process of a host opens memory of a GPU.
+pub const HANDLE: usize = 64;
+
 /// The ranks of a job. All calls are collective but those of an [`Exchange`]: every rank makes the same in the
 /// same order.
 pub trait Communicator {
@@ -29,6 +34,9 @@ pub trait Communicator {
 
     /// Number of this rank among those of its host, and how many these are; collective.
     fn on_host(&self) -> [usize; 2];
+
+    /// What ends all ranks with an error of this one, for which they would wait. Not collective.
+    fn give_up(&self) -> fn(&Error) -> !;
 
     /// What the first rank that failed says of it, on all ranks.
     fn failure(&self, own: Option<String>) -> Option<String> {
@@ -134,6 +142,10 @@ impl Communicator for OneRank {
     fn on_host(&self) -> [usize; 2] {
         [0, 1]
     }
+
+    fn give_up(&self) -> fn(&Error) -> ! {
+        |error| panic!("{error}")
+    }
 }
 
 /// No message.
@@ -157,7 +169,7 @@ pub(crate) mod threads {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::sync::{Arc, Barrier, Mutex};
 
-    use super::{Communicator, Exchange, Message};
+    use super::{Communicator, Error, Exchange, Message};
 
     /// What the ranks share.
     struct Board {
@@ -276,6 +288,10 @@ pub(crate) mod threads {
 
         fn on_host(&self) -> [usize; 2] {
             [self.own, self.size]
+        }
+
+        fn give_up(&self) -> fn(&Error) -> ! {
+            |error| panic!("{error}")
         }
     }
 

@@ -3,15 +3,13 @@
 use std::cell::RefCell;
 
 use super::Distributed;
-use super::communicator::{Communicator, Exchange, Message};
-use super::local::Local;
+use super::communicator::{Communicator, Message};
+use super::local::{Local, Route};
 use crate::base::error::Result;
 
 /// Which values of others this rank needs, and which of its own others need.
 pub struct Halo<K: Local> {
-    // dropped before the exchange, whose memory it may have pinned
     transfer: RefCell<K::Transfer>,
-    exchange: RefCell<Box<dyn Exchange>>,
     /// Unknowns of this rank that are sent.
     sent: usize,
     /// Ranks to which something is sent.
@@ -83,9 +81,8 @@ impl<K: Local> Halo<K> {
         };
         let sent: Vec<u32> = numbers.iter().flat_map(|&block| unknowns(block as u64)).collect();
         let own: Vec<u32> = own_blocks.iter().flat_map(|&block| unknowns(block)).collect();
-        let outgoing = messages(&asked, block_size);
-        let neighbours = outgoing.len();
-        let exchange = communicator.exchange(outgoing, messages(&wanted, block_size));
+        let [to, from] = [&asked, &wanted].map(|counts| messages(counts, block_size));
+        let neighbours = to.len();
         let received: usize = wanted.iter().sum();
         let own_range = owned(me);
         let place = |at: usize| {
@@ -99,25 +96,31 @@ impl<K: Local> Halo<K> {
         };
         let places = (0..ghosts.len()).map(|at| place(at) as u32).collect();
         let count = sent.len();
-        let transfer = k.local().transfer(sent, own, received * block_size)?;
-        let (exchange, transfer) = (RefCell::new(exchange), RefCell::new(transfer));
-        Ok((Self { exchange, transfer, sent: count, neighbours }, places))
+        let mut transfers =
+            k.local().transfers(communicator, vec![Route { sent, to, from, own }])?;
+        let transfer = RefCell::new(transfers.pop().expect("one for the route"));
+        Ok((Self { transfer, sent: count, neighbours }, places))
     }
 
     /// Begins to send the values of x that others need.
     pub fn start(&self, k: &K, x: &K::Vector) {
-        k.send(&mut self.transfer.borrow_mut(), x, &mut **self.exchange.borrow_mut());
+        k.send(&mut self.transfer.borrow_mut(), x);
     }
 
     /// Waits for the values of others and hands all ghost values to `work`.
     pub fn finish<R>(&self, k: &K, work: impl FnOnce(&K::Vector) -> R) -> R {
         let mut transfer = self.transfer.borrow_mut();
-        work(k.receive(&mut transfer, &mut **self.exchange.borrow_mut()))
+        work(k.receive(&mut transfer))
     }
 
     /// Bytes that this rank sends in an exchange.
     pub fn bytes(&self) -> usize {
         8 * self.sent
+    }
+
+    /// How values get from one device to another, where that is worth a word.
+    pub fn transport(&self) -> Option<&'static str> {
+        K::transport(&self.transfer.borrow())
     }
 
     /// Messages that it sends.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::communicator::Exchange;
+use super::communicator::{Communicator, Message};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::{Backend, Breakdown, FactorInfo, Trisolve};
@@ -28,6 +28,26 @@ impl Coupling {
     /// Bytes held, all of which a product reads; it reads and writes y there, too.
     pub fn bytes(&self) -> usize {
         12 * self.columns.len() + 8 * self.rows.len()
+    }
+}
+
+/// What a rank sends to others, and what they send to it, again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// Unknowns whose values are sent, message by message.
+    pub sent: Vec<u32>,
+    /// The messages, at most one to each rank.
+    pub to: Vec<Message>,
+    /// Those that are received, at most one from each rank.
+    pub from: Vec<Message>,
+    /// Unknowns of this rank whose values stand behind those received.
+    pub own: Vec<u32>,
+}
+
+impl Route {
+    /// Numbers that are received.
+    pub fn received(&self) -> usize {
+        self.from.iter().map(|message| message.len).sum()
     }
 }
 
@@ -68,10 +88,6 @@ pub trait Local: Backend {
     /// Factors that are made, and solved with, stage by stage.
     type StagedIlu: FactorInfo;
 
-    /// How values get from one device to another, where that is worth a word.
-    fn transport(&self) -> Option<&'static str> {
-        None
-    }
     /// Takes numbers of unknowns over.
     ///
     /// # Errors
@@ -82,21 +98,24 @@ pub trait Local: Backend {
     /// # Errors
     /// As above.
     fn coupled(&self, of: Coupling) -> Result<Self::Coupled>;
-    /// Buffers of an exchange that sends the unknowns `sent` and receives so many numbers. Ghost values are these,
-    /// then those of the unknowns `own`.
+    /// Transfers on routes, which all ranks have in the same order; collective, also where it fails.
     ///
     /// # Errors
     /// As above.
-    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Self::Transfer>;
-    /// Begins to send what others need of x; does not wait for the device. It is always the same exchange, which is
-    /// dropped behind its transfer.
-    fn send(&self, of: &mut Self::Transfer, x: &Self::Vector, exchange: &mut dyn Exchange);
-    /// Ends the exchange that [`send`](Self::send) began; the ghost values.
-    fn receive<'a>(
+    fn transfers(
         &self,
-        of: &'a mut Self::Transfer,
-        exchange: &mut dyn Exchange,
-    ) -> &'a Self::Vector;
+        communicator: &dyn Communicator,
+        routes: Vec<Route>,
+    ) -> Result<Vec<Self::Transfer>>;
+    /// How values get from one device to another, where that is worth a word.
+    fn transport(_of: &Self::Transfer) -> Option<&'static str> {
+        None
+    }
+    /// Begins to send what others need of x; does not wait for the device.
+    fn send(&self, of: &mut Self::Transfer, x: &Self::Vector);
+    /// Ends the exchange that [`send`](Self::send) began; the ghost values: those received, then those of own
+    /// unknowns.
+    fn receive<'a>(&self, of: &'a mut Self::Transfer) -> &'a Self::Vector;
 
     /// Appends `x . y` over each subdomain.
     fn partial_dots(

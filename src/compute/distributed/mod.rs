@@ -25,7 +25,7 @@ use crate::base::units::plural;
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
-pub use local::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
+pub use local::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use vectors::{Pending, Started};
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use mpi::ffi;
 
 use super::communicator::{Communicator, Exchange, Gathering, Message};
-use super::world::{World, double, everyone};
+use super::world::{World, double, everyone, give_up};
+use crate::base::error::Error;
 
 /// What a message is; the obstacle problem has other numbers.
 const ANNOUNCED: c_int = 11;
@@ -168,6 +169,10 @@ impl Communicator for World {
     fn on_host(&self) -> [usize; 2] {
         let own = self.of_host();
         [own.rank, own.size]
+    }
+
+    fn give_up(&self) -> fn(&Error) -> ! {
+        give_up
     }
 }
 

@@ -13,10 +13,12 @@ use super::with_overlap;
 use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
-use crate::compute::distributed::communicator::Exchange;
+use crate::compute::distributed::communicator::{Communicator, Exchange, Message};
 use crate::compute::distributed::halo::{Asked, ask, messages};
 use crate::compute::distributed::part::Part;
-use crate::compute::distributed::{Distributed, FactorBlocks, Local, StagePart, StagedSolves};
+use crate::compute::distributed::{
+    Distributed, FactorBlocks, Local, Route, StagePart, StagedSolves,
+};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
@@ -38,9 +40,7 @@ pub struct Exact<K: Local> {
 
 /// Values of solves from rank to rank, after a stage.
 struct Pass<K: Local> {
-    // dropped before the exchange
     transfer: RefCell<K::Transfer>,
-    exchange: RefCell<Box<dyn Exchange>>,
     /// Unknowns that are received.
     received: K::Places,
     /// Nothing is sent or received.
@@ -48,14 +48,28 @@ struct Pass<K: Local> {
 }
 
 impl<K: Local> Pass<K> {
-    fn new(k: &K, share: Share, block_size: usize) -> Result<Self> {
+    /// Those of all shares; collective, also where it fails.
+    fn all(k: &Distributed<K>, shares: Vec<Share>, block_size: usize) -> Result<Vec<Self>> {
         let b = block_size as u32;
-        let empty = share.is_empty();
         let unknowns =
             |rows: Vec<u32>| rows.into_iter().flat_map(|row| row * b..(row + 1) * b).collect();
-        let [sent, received]: [Vec<u32>; 2] = [share.sent, share.received].map(unknowns);
-        let transfer = RefCell::new(k.transfer(sent, Vec::new(), received.len())?);
-        Ok(Self { exchange: share.exchange, transfer, received: k.places(received)?, empty })
+        let mut received: Vec<Vec<u32>> = Vec::new();
+        let route = |share: Share| {
+            received.push(unknowns(share.received));
+            let [to, from] = share.messages;
+            Route { sent: unknowns(share.sent), to, from, own: Vec::new() }
+        };
+        let routes: Vec<Route> = shares.into_iter().map(route).collect();
+        let empty: Vec<bool> =
+            routes.iter().map(|r| r.to.is_empty() && r.from.is_empty()).collect();
+        let local = k.local();
+        let transfers = local.transfers(&**k.communicator(), routes)?;
+        let each = transfers.into_iter().zip(received).zip(empty);
+        each.map(|((transfer, received), empty)| {
+            let received = local.places(received)?;
+            Ok(Self { transfer: RefCell::new(transfer), received, empty })
+        })
+        .collect()
     }
 
     /// Values of v, or of z where that is given, for others; theirs come to v.
@@ -63,10 +77,9 @@ impl<K: Local> Pass<K> {
         if self.empty {
             return;
         }
-        let (local, waited) = (k.local(), now());
-        let (mut exchange, mut transfer) = (self.exchange.borrow_mut(), self.transfer.borrow_mut());
-        local.send(&mut transfer, z.unwrap_or(&*v), &mut **exchange);
-        local.scatter(local.receive(&mut transfer, &mut **exchange), &self.received, v);
+        let (local, waited, mut transfer) = (k.local(), now(), self.transfer.borrow_mut());
+        local.send(&mut transfer, z.unwrap_or(&*v));
+        local.scatter(local.receive(&mut transfer), &self.received, v);
         k.waited(seconds_since(waited));
     }
 }
@@ -76,8 +89,16 @@ type Passes<K> = Vec<[Pass<K>; 2]>;
 
 /// Rows or blocks of factors from rank to rank, after a stage.
 struct Share {
-    exchange: RefCell<Box<dyn Exchange>>,
+    /// To and from other ranks.
+    messages: [Vec<Message>; 2],
     /// Places in what this rank has: message by message.
+    sent: Vec<u32>,
+    received: Vec<u32>,
+}
+
+/// Blocks of factors from rank to rank, after a stage.
+struct Blocks {
+    exchange: RefCell<Box<dyn Exchange>>,
     sent: Vec<u32>,
     received: Vec<u32>,
 }
@@ -124,19 +145,23 @@ impl Share {
                 places.push(place(row, column));
             }
         }
-        let pass = |((to, sent), (from, received)): ((Vec<usize>, _), (Vec<usize>, _))| {
-            let exchange = communicator.exchange(messages(&to, len), messages(&from, len));
-            Self { exchange: RefCell::new(exchange), sent, received }
+        let pass = |((to, sent), (from, received)): ((Vec<usize>, _), (Vec<usize>, _))| Self {
+            messages: [messages(&to, len), messages(&from, len)],
+            sent,
+            received,
         };
         sent.into_iter().zip(received).map(pass).collect()
     }
+}
 
-    fn is_empty(&self) -> bool {
-        self.sent.is_empty() && self.received.is_empty()
+impl Blocks {
+    fn new(communicator: &dyn Communicator, share: Share) -> Self {
+        let Share { messages: [to, from], sent, received } = share;
+        Self { exchange: RefCell::new(communicator.exchange(to, from)), sent, received }
     }
 
-    fn blocks(&self, of: &mut dyn FactorBlocks) {
-        if self.is_empty() {
+    fn pass(&self, of: &mut dyn FactorBlocks) {
+        if self.sent.is_empty() && self.received.is_empty() {
             return;
         }
         let mut exchange = self.exchange.borrow_mut();
@@ -241,7 +266,7 @@ impl<K: Local> Exact<K> {
         rows: &Rows,
         a: &Csr,
         shift: f64,
-        shares: &[Share],
+        shares: &[Blocks],
     ) -> Result<(), SetupFailure> {
         let shift = match shift {
             0.0 => 0.0,
@@ -249,7 +274,7 @@ impl<K: Local> Exact<K> {
         };
         let ilu = &mut self.ilu;
         let broken = k.local().ilu_factor_in_stages(ilu, a, shift, &mut |stage, blocks| {
-            shares[stage].blocks(blocks);
+            shares[stage].pass(blocks);
         });
         // rows without a pivot come before those out of range, which one device has last
         let key = |why: &Breakdown| {
@@ -309,7 +334,7 @@ fn passes<K: Local>(
     rows: &Rows,
     pattern: &FillPattern,
     in_solves: &dyn Fn(usize) -> usize,
-) -> (Result<Passes<K>>, Vec<Share>) {
+) -> (Result<Passes<K>>, Vec<Blocks>) {
     let (b, n) = (pattern.block_size(), pattern.rows());
     // own rows alone have entries below the diagonal
     let ghosts = |columns: &mut dyn Iterator<Item = &u32>| {
@@ -352,9 +377,14 @@ fn passes<K: Local>(
     let forward = values(forward, &|row| in_solves(place(row) as usize) as u32);
     // of z, which has own rows alone
     let backward = values(backward, &|row| (row - rows.own.start) as u32);
-    let pass = |share| Pass::new(k.local(), share, b);
-    let both = forward.into_iter().zip(backward);
-    (both.map(|(f, g)| Ok([pass(f)?, pass(g)?])).collect(), shares)
+    let blocks = |share| Blocks::new(&**k.communicator(), share);
+    let shares = shares.into_iter().map(blocks).collect();
+    let both = forward.into_iter().zip(backward).flat_map(<[Share; 2]>::from).collect();
+    let passes = Pass::all(k, both, b).map(|all| {
+        let mut all = all.into_iter();
+        std::iter::from_fn(|| Some([all.next()?, all.next()?])).collect()
+    });
+    (passes, shares)
 }
 
 impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {

@@ -1,8 +1,6 @@
 //! Projected Richardson on one GPU or several of one host; mirrors `obstacle::threads`.
 
 mod connect;
-#[cfg(feature = "mpi")]
-mod ipc;
 mod kernels;
 mod part;
 mod peers;

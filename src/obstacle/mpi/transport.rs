@@ -1,17 +1,13 @@
 //! Halo exchange between ranks: direct stores into the neighbour's memory where both have a GPU of the same
 //! host and the system lets processes share its memory, messages otherwise.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::super::case::Split;
 use super::super::field::{Extent, Layout};
 use super::super::part::Face;
 use crate::base::error::{Error, Result};
-use crate::base::input::say;
+use crate::base::input::say_once;
+use crate::compute::distributed::communicator::HANDLE;
 use crate::compute::distributed::world::{OfHost, World, all_or_none, gather, reduce};
-
-/// Bytes of the handle with which another process opens memory of a GPU.
-pub const HANDLE: usize = 64;
 
 /// A node that can write the memory of its neighbours in z, and whose memory they can write.
 pub trait Direct {
@@ -197,16 +193,6 @@ fn used(direct: f64, messages: f64) -> Option<&'static str> {
         (true, false) => Some("direct"),
         (false, true) => Some("messages"),
         (false, false) => None,
-    }
-}
-
-/// Prints a note, but not when it repeats the previous one.
-fn say_once(text: &str) {
-    static SAID: Mutex<String> = Mutex::new(String::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if *said != text {
-        say(text);
-        text.clone_into(&mut said);
     }
 }
 

@@ -1,20 +1,18 @@
-//! Values that go between ranks (`kernels/distributed/halo.cu`), through pinned host memory. Copies have a stream of
-//! their own: a product with own unknowns runs meanwhile.
+//! Values that go between ranks (`kernels/distributed/halo.cu`): from GPU to GPU, or as messages of the hosts.
 
-#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
-
+use std::ops::Range;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, CudaFunction, CudaSlice, CudaStream, DriverError, result};
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
 
+use super::direct::Direct;
+use super::messages::Messages;
 use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{Address, address, launch};
-use crate::compute::cuda::memory::failed;
-use crate::compute::cuda::pinned::{Locked, Pinned};
 use crate::compute::cuda::sources::{HALO, VECTOR};
-use crate::compute::distributed::Coupling;
 use crate::compute::distributed::communicator::Exchange;
+use crate::compute::distributed::{Coupling, Route};
 
 /// Threads of a block; mirrors `distributed/halo.cu` and `vectors/operations.cu`.
 const THREADS: u32 = 256;
@@ -44,6 +42,11 @@ impl Places {
         })
     }
 
+    /// How many they are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// `to[i] = from[places[i]]`.
     pub(super) fn gather(
         &self,
@@ -51,11 +54,24 @@ impl Places {
         from: &CudaSlice<f64>,
         to: Address,
     ) -> Result<(), DriverError> {
-        if self.count == 0 {
+        self.gather_part(d, 0..self.count, from, to)
+    }
+
+    /// `to[i] = from[places[part][i]]`.
+    pub(super) fn gather_part(
+        &self,
+        d: &Device,
+        part: Range<usize>,
+        from: &CudaSlice<f64>,
+        to: Address,
+    ) -> Result<(), DriverError> {
+        if part.is_empty() {
             return Ok(());
         }
-        let (n, size, config) = (self.count as u32, 1_u32, grid(blocks(self.count), THREADS));
-        launch!(d, &self.gather, config; n, size, self.numbers, *from, to)
+        assert!(part.end <= self.count, "{part:?} of {} places", self.count);
+        let numbers = address(&self.numbers) + 4 * part.start as u64;
+        let (n, size, config) = (part.len() as u32, 1_u32, grid(blocks(part.len()), THREADS));
+        launch!(d, &self.gather, config; n, size, numbers, *from, to)
     }
 
     /// `to[places[i]] = from[i]`.
@@ -124,152 +140,74 @@ impl Coupled {
     }
 }
 
-/// The memory of the messages. If it is pinned, copies need not go through other memory.
-enum Messages {
-    /// Nothing has been sent yet.
-    Unknown,
-    Pinned {
-        _memory: [Locked; 2],
-    },
-    Elsewhere,
+/// How values get to other ranks.
+enum Way {
+    Direct(Direct),
+    Messages(Messages),
 }
 
-/// Buffers of an exchange, on the device and in pinned host memory.
+/// A route of a rank.
 pub struct Transfer {
     sent: Places,
     own: Places,
     received: usize,
-    outgoing: CudaSlice<f64>,
-    ghosts: CudaSlice<f64>,
-    host_out: Pinned,
-    host_in: Pinned,
-    messages: Messages,
-    copies: Arc<CudaStream>,
-    /// When the device has packed the values, when the host has them, and when the device has those of others.
-    packed: CudaEvent,
-    copied: CudaEvent,
-    arrived: CudaEvent,
+    way: Way,
 }
 
 impl Transfer {
-    pub(super) fn new(
+    /// Between GPUs that write each other's memory.
+    pub(super) fn direct(d: &Device, route: &Route, direct: Direct) -> Result<Self> {
+        Self::by(d, route, Way::Direct(direct))
+    }
+
+    /// By messages of the hosts.
+    pub(super) fn messages(
         d: &Device,
         copies: &Arc<CudaStream>,
-        (sent, own, received): (&[u32], &[u32], usize),
+        route: &Route,
+        exchange: Box<dyn Exchange>,
     ) -> Result<Self> {
-        let context = d.stream().context();
-        let event = || context.new_event(None).map_err(|e| failed("cannot make an event", e));
-        Ok(Self {
-            outgoing: d.alloc(sent.len())?,
-            ghosts: d.zeros(received + own.len())?,
-            host_out: Pinned::zeros(context, sent.len())?,
-            host_in: Pinned::zeros(context, received)?,
-            sent: Places::new(d, sent)?,
-            own: Places::new(d, own)?,
-            received,
-            messages: Messages::Unknown,
-            copies: Arc::clone(copies),
-            packed: event()?,
-            copied: event()?,
-            arrived: event()?,
-        })
+        let messages = Messages::new(d, copies, route, exchange)?;
+        Self::by(d, route, Way::Messages(messages))
     }
 
-    /// Pins the memory of the messages, at the first call.
-    fn pin(&mut self, exchange: &mut dyn Exchange) {
-        if !matches!(self.messages, Messages::Unknown) {
-            return;
+    fn by(d: &Device, route: &Route, way: Way) -> Result<Self> {
+        let [sent, own] = [Places::new(d, &route.sent)?, Places::new(d, &route.own)?];
+        Ok(Self { sent, own, received: route.received(), way })
+    }
+
+    /// The word of the records for it.
+    pub(super) fn name(&self) -> &'static str {
+        match self.way {
+            Way::Direct(_) => "direct",
+            Way::Messages(_) => "pinned memory",
         }
-        let context = self.copies.context();
-        let locked = exchange.buffers().and_then(|[out, received]| {
-            // SAFETY: an exchange is dropped behind its transfer, which waits for its copies
-            unsafe { Some([Locked::new(context, out)?, Locked::new(context, received)?]) }
-        });
-        let pinned = |memory| Messages::Pinned { _memory: memory };
-        self.messages = locked.map_or(Messages::Elsewhere, pinned);
     }
 
-    fn pinned(&self) -> bool {
-        matches!(self.messages, Messages::Pinned { .. })
-    }
-
-    /// Packs the values of x that others need, and begins to copy them. Always with the same exchange, which is
-    /// dropped behind this.
-    pub(super) fn pack(
-        &mut self,
-        d: &Device,
-        x: &CudaSlice<f64>,
-        exchange: &mut dyn Exchange,
-    ) -> Result<(), DriverError> {
-        self.pin(exchange);
-        self.sent.gather(d, x, address(&self.outgoing))?;
-        // whatever reads the ghosts of the exchange before is on this stream, too
-        self.packed.record(d.stream())?;
-        self.copies.wait(&self.packed)?;
-        if self.sent.count > 0 {
-            let pinned = self.pinned();
-            let to = if pinned { exchange.outgoing() } else { &mut self.host_out[..] };
-            let from = address(&self.outgoing);
-            // SAFETY: as many numbers on both sides, which live until `copied` was waited for, and no message is
-            // under way
-            unsafe { result::memcpy_dtoh_async(to, from, self.copies.cu_stream()) }?;
-        }
-        self.copied.record(&self.copies)?;
-        self.own.gather(d, x, address(&self.ghosts) + 8 * self.received as u64)
-    }
-
-    /// Waits for the packed values, which are what is to be sent then.
-    fn packed(&mut self, exchange: &mut dyn Exchange) -> Result<(), DriverError> {
-        self.copied.synchronize()?;
-        if !self.pinned() {
-            exchange.outgoing().copy_from_slice(&self.host_out);
-        }
-        Ok(())
-    }
-
-    /// Copies what was received to the device; what follows on its stream finds it there.
-    fn unpack(&mut self, d: &Device, received: &[f64]) -> Result<(), DriverError> {
-        if received.is_empty() {
-            return Ok(());
-        }
-        let from = if self.pinned() {
-            received
-        } else {
-            // the copy of the exchange before has ended: `copied` was recorded behind it
-            self.host_in.copy_from_slice(received);
-            &self.host_in[..]
+    /// Begins to send the values of x that others need.
+    pub(super) fn start(&mut self, d: &Device, x: &CudaSlice<f64>) -> Result<(), DriverError> {
+        let started = match &mut self.way {
+            Way::Direct(direct) => direct.start(d, &self.sent, x),
+            Way::Messages(messages) => messages.pack(d, &self.sent, x),
         };
-        let (to, stream) = (address(&self.ghosts), self.copies.cu_stream());
-        // SAFETY: as many numbers on both sides, which live until the stream has been waited for; those of a message
-        // are left alone until the next one, before which `copied` is waited for
-        unsafe { result::memcpy_htod_async(to, from, stream) }?;
-        self.arrived.record(&self.copies)?;
-        d.stream().wait(&self.arrived)
+        let own = address(self.ghosts()) + 8 * self.received as u64;
+        started.and(self.own.gather(d, x, own))
     }
 
-    /// Sends the packed values; `note` is told what fails, and the exchange takes place nevertheless: the other
-    /// ranks wait for it.
-    pub(super) fn exchange(
-        &mut self,
-        d: &Device,
-        exchange: &mut dyn Exchange,
-        note: &dyn Fn(DriverError),
-    ) {
-        self.packed(exchange).unwrap_or_else(note);
-        exchange.start();
-        let received = exchange.finish();
-        self.unpack(d, received).unwrap_or_else(note);
+    /// What follows on the stream finds what was received. `note` is told what fails, and the exchange takes place
+    /// nevertheless: the other ranks wait for it.
+    pub(super) fn finish(&mut self, d: &Device, note: &dyn Fn(DriverError)) {
+        match &mut self.way {
+            Way::Direct(direct) => direct.finish(d),
+            Way::Messages(messages) => messages.exchange(d, note),
+        }
     }
 
     /// Received values, then those of own unknowns.
     pub(super) fn ghosts(&self) -> &CudaSlice<f64> {
-        &self.ghosts
-    }
-}
-
-impl Drop for Transfer {
-    fn drop(&mut self) {
-        // an error cannot be reported any more
-        let _ = self.copies.synchronize();
+        match &self.way {
+            Way::Direct(direct) => direct.ghosts(),
+            Way::Messages(messages) => messages.ghosts(),
+        }
     }
 }

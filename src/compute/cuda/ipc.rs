@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, sys};
 
+use super::launch::Address;
+use super::memory::failed;
 use crate::base::error::Result;
-use crate::compute::cuda::launch::Address;
-use crate::compute::cuda::memory::failed;
-use crate::obstacle::mpi::HANDLE;
+use crate::compute::distributed::communicator::HANDLE;
 
 /// Handle with which another process opens the allocation at `at`.
 ///
 /// # Errors
 /// When the system does not let processes share memory of a GPU.
-pub(super) fn handle(context: &Arc<CudaContext>, at: Address) -> Result<[u8; HANDLE]> {
+pub(crate) fn handle(context: &Arc<CudaContext>, at: Address) -> Result<[u8; HANDLE]> {
     let fault = |e| failed("memory of the GPU cannot be opened to other processes", e);
     context.bind_to_thread().map_err(fault)?;
     let mut handle = sys::CUipcMemHandle { reserved: [0; HANDLE] };
@@ -26,7 +26,7 @@ pub(super) fn handle(context: &Arc<CudaContext>, at: Address) -> Result<[u8; HAN
 }
 
 /// Memory of another process, open to this one.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     at: Address,
     context: Arc<CudaContext>,
 }
@@ -36,7 +36,7 @@ impl Opened {
     ///
     /// # Errors
     /// When the GPU of this context cannot reach it, or the system does not allow it.
-    pub(super) fn new(context: &Arc<CudaContext>, of: &[u8; HANDLE]) -> Result<Self> {
+    pub(crate) fn new(context: &Arc<CudaContext>, of: &[u8; HANDLE]) -> Result<Self> {
         let fault = |e| failed("cannot open memory of another process", e);
         context.bind_to_thread().map_err(fault)?;
         let handle = sys::CUipcMemHandle { reserved: of.map(|byte| byte as c_char) };
@@ -50,7 +50,7 @@ impl Opened {
     }
 
     /// Its address in this process.
-    pub(super) fn at(&self) -> Address {
+    pub(crate) fn at(&self) -> Address {
         self.at
     }
 }
