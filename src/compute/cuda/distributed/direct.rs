@@ -222,9 +222,11 @@ pub(super) fn connect(
     told.extend(layout.told(routes));
     let told_by_all = communicator.all_gather(&told, &vec![told.len(); ranks]);
     let told_by: Vec<&[f64]> = told_by_all.chunks_exact(told.len()).collect();
-    let opened = open(d, routes, &told_by);
-    let held = opened.map(|opened| Held { number, own, opened });
-    let windows = all(communicator, held.map(|held| Windows { held: Some(held) }))?;
+    // from here on others may have opened it
+    let mut held = Held { number, own, opened: (0..ranks).map(|_| None).collect() };
+    let opened = open(d, routes, &told_by, &mut held.opened);
+    let windows = Windows { held: Some(held) };
+    all(communicator, opened)?;
     let told_by: Vec<&[f64]> = told_by.into_iter().map(|told| &told[HANDLE..]).collect();
     let tried = Trial { d, windows: &windows, layout: &layout, routes, told_by: &told_by };
     all(communicator, tried.call(communicator.rank()))?;
@@ -265,8 +267,13 @@ fn partners(routes: &[Route]) -> impl Iterator<Item = usize> {
     routes.iter().flat_map(|route| route.to.iter().chain(&route.from)).map(|message| message.rank)
 }
 
-fn open(d: &Device, routes: &[Route], told_by: &[&[f64]]) -> Result<Vec<Option<Opened>>> {
-    let mut opened: Vec<Option<Opened>> = told_by.iter().map(|_| None).collect();
+/// Opens the memory of all partners.
+fn open(
+    d: &Device,
+    routes: &[Route],
+    told_by: &[&[f64]],
+    opened: &mut [Option<Opened>],
+) -> Result<()> {
     for rank in partners(routes) {
         if opened[rank].is_none() {
             let mut handle = [0; HANDLE];
@@ -274,7 +281,7 @@ fn open(d: &Device, routes: &[Route], told_by: &[&[f64]]) -> Result<Vec<Option<O
             opened[rank] = Some(Opened::new(d.stream().context(), &handle)?);
         }
     }
-    Ok(opened)
+    Ok(())
 }
 
 /// Where a flag word is in the memory of a rank that told `told`.
