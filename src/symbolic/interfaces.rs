@@ -53,6 +53,9 @@ impl Elimination {
     /// over paths of k + 1, without fill between them at k + 1. `graph` is symmetric, in the order of the
     /// subdomains. Also returns the old block row at each place, for in each subdomain the interior moves before
     /// the interface.
+    ///
+    /// A subdomain of the first colour waits for nobody: if only its interface is coupled with others, all of its rows
+    /// are eliminated in the stage of that, in their order. On a grid they stay a box.
     pub fn interfaces(
         graph: &Pattern,
         starts: &[usize],
@@ -68,18 +71,12 @@ impl Elimination {
                 Sides::Lower => near.any(|other| other > own),
             }
         };
-        let outside: Vec<bool> = (0..graph.rows()).map(outside).collect();
-        let (mut order, mut first) = (Vec::with_capacity(graph.rows()), Vec::new());
+        let mut outside: Vec<bool> = (0..graph.rows()).map(outside).collect();
         let mut seen = vec![u32::MAX; graph.rows()];
         let (mut near_ptr, mut near) = (vec![0], Vec::new());
         for (s, w) in starts.windows(2).enumerate() {
             let rows = w[0] as u32..w[1] as u32;
-            let (interface, interior): (Vec<u32>, Vec<u32>) =
-                rows.partition(|&row| outside[row as usize]);
-            first.push(order.len());
-            order.extend(interior);
-            first.push(order.len());
-            order.extend(&interface);
+            let interface: Vec<u32> = rows.filter(|&row| outside[row as usize]).collect();
             let found = reached(graph, interface, reach, s as u32, &mut seen);
             let found = found.into_iter().filter(|&row| outside[row as usize]);
             let mut found: Vec<u32> = found.map(|row| subdomain[row as usize]).collect();
@@ -88,8 +85,21 @@ impl Elimination {
             near.extend(found);
             near_ptr.push(near.len() as u32);
         }
-        first.push(order.len());
         let colours = colours(Threads::One, &Pattern::new(near_ptr, near));
+        let (mut order, mut first) = (Vec::with_capacity(graph.rows()), Vec::new());
+        for (s, w) in starts.windows(2).enumerate() {
+            let coupled =
+                |row: usize| graph.row(row).iter().any(|&j| subdomain[j as usize] != s as u32);
+            take_whole(colours[s], &mut outside[w[0]..w[1]], |row| coupled(w[0] + row));
+            let rows = w[0] as u32..w[1] as u32;
+            let (interface, interior): (Vec<u32>, Vec<u32>) =
+                rows.partition(|&row| outside[row as usize]);
+            first.push(order.len());
+            order.extend(interior);
+            first.push(order.len());
+            order.extend(interface);
+        }
+        first.push(order.len());
         let of_row = |(&s, &outside): (&u32, &bool)| {
             if outside { 1 + colours[s as usize] } else { 0 }
         };
@@ -129,6 +139,18 @@ impl Elimination {
         let mut order: Vec<u32> = (0..rows as u32).collect();
         order.sort_by_key(|&row| self.key(row as usize));
         order
+    }
+}
+
+/// Puts all rows of a subdomain with its interface where it is of the first colour, and no other row is `coupled` with
+/// other subdomains.
+pub(crate) fn take_whole(colour: u32, outside: &mut [bool], coupled: impl Fn(usize) -> bool) {
+    let mut rows = outside.iter().enumerate();
+    if colour == 0
+        && outside.contains(&true)
+        && rows.all(|(row, &outside)| outside || !coupled(row))
+    {
+        outside.fill(true);
     }
 }
 
@@ -242,15 +264,16 @@ mod tests {
             Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Both, 1);
         assert_eq!(order, [0, 1, 2, 4, 5, 3]);
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
-        assert_eq!((stages, found.stages()), (vec![0, 0, 1, 0, 0, 2], 3));
-        assert_eq!(found.order(), [0, 1, 3, 4, 2, 5]);
+        // the first waits for nobody and stays whole
+        assert_eq!((stages, found.stages()), (vec![1, 1, 1, 0, 0, 2], 3));
+        assert_eq!(found.order(), [3, 4, 0, 1, 2, 5]);
         assert!(found.parts(3..6).eq([(0, 3..5), (2, 5..6)]));
         // of 16 entries the second interface waits for 8 and has 3
         assert_eq!(found.efficiency, 8.0 / 11.0);
         let (found, order) =
             Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Lower, 1);
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
-        assert_eq!((order, stages), ((0..6).collect(), vec![0, 0, 1, 0, 0, 0]));
+        assert_eq!((order, stages), ((0..6).collect(), vec![1, 1, 1, 0, 0, 0]));
         assert!(found.parts(3..6).eq([(0, 3..6)]));
     }
 
@@ -259,13 +282,13 @@ mod tests {
         let problem = load("poisson3d:12", ReadAs::Expanded).unwrap();
         let divided = divide(&problem.matrix, Partition::Boxes, problem.grid, 27, false).unwrap();
         let a = problem.matrix.permuted(divided.order.as_ref().unwrap());
-        for (reach, stages) in [(1, 3), (2, 5), (3, 9)] {
+        // the box in the middle has an interior of 2 x 2 x 2, but for where its colour is the first
+        for (reach, stages, first) in [(1, 3, 8), (2, 5, 64), (3, 9, 8)] {
             let (found, order) =
                 Elimination::interfaces(&block_pattern(&a), &divided.starts, Sides::Both, reach);
             assert_eq!(found.stages(), stages, "reach {reach}");
-            // the box in the middle has an interior of 2 x 2 x 2
             let rows = divided.starts[13]..divided.starts[14];
-            assert_eq!(found.parts(rows).next().unwrap().1.len(), 8);
+            assert_eq!(found.parts(rows).next().unwrap().1.len(), first, "reach {reach}");
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert!(sorted.into_iter().eq(0..1728));

@@ -10,7 +10,7 @@ use crate::compute::distributed::halo::ask;
 use crate::compute::distributed::moves::{PIECE, all_of, values};
 use crate::compute::distributed::part::Part;
 use crate::matrix::pattern::{Pattern, block_pattern};
-use crate::symbolic::interfaces::{Elimination, Sides, Work};
+use crate::symbolic::interfaces::{Elimination, Sides, Work, take_whole};
 use crate::symbolic::{colours, symmetrised};
 
 /// Interiors of all subdomains, then interfaces by colours of the subdomains, more than `reach` couplings apart
@@ -26,16 +26,7 @@ pub(crate) fn interfaces(
     let point = block_pattern(part.matrix());
     let known = symmetrised(Threads::One, &point);
     let graph = Graph::new(communicator, part, layout, (&point, &known));
-    let outside = graph.outside(of);
-    let (mut order, mut counts) = (Vec::with_capacity(outside.len()), Vec::new());
-    for (_, rows) in graph.subdomains() {
-        let (interface, interior): (Vec<u32>, Vec<u32>) =
-            rows.map(|row| row as u32).partition(|&row| outside[row as usize]);
-        counts.push(interior.len() as f64);
-        order.extend(interior);
-        order.extend(interface);
-    }
-    let interiors = all_of(communicator, &counts);
+    let mut outside = graph.outside(of);
     let near = all_of(communicator, &graph.near(communicator, &outside, reach));
     let mut near: Vec<[u32; 2]> =
         near.chunks_exact(2).map(|pair| [pair[0] as u32, pair[1] as u32]).collect();
@@ -45,6 +36,18 @@ pub(crate) fn interfaces(
     let row_ptr: Vec<u32> = ends.map(|end| end as u32).collect();
     let columns: Vec<u32> = near.into_iter().map(|pair| pair[1]).collect();
     let colours = colours(Threads::One, &Pattern::new(row_ptr, columns));
+    let (mut order, mut counts) = (Vec::with_capacity(outside.len()), Vec::new());
+    for (s, rows) in graph.subdomains() {
+        let own = layout.starts()[s]..layout.starts()[s + 1];
+        let coupled = |row: usize| graph.coupled(row).any(|other| !own.contains(&other));
+        take_whole(colours[s], &mut outside[rows.clone()], |row| coupled(rows.start + row));
+        let (interface, interior): (Vec<u32>, Vec<u32>) =
+            rows.map(|row| row as u32).partition(|&row| outside[row as usize]);
+        counts.push(interior.len() as f64);
+        order.extend(interior);
+        order.extend(interface);
+    }
+    let interiors = all_of(communicator, &counts);
     let efficiency = graph.efficiency(communicator, &outside, &colours);
     let starts = layout.starts();
     let mut first: Vec<usize> = (starts.iter().zip(interiors))

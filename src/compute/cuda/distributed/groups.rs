@@ -1,22 +1,22 @@
 //! Rows of a rank's factors in groups, each solved with at once: a triangular system of its own, and the couplings of
-//! its rows with those of other groups and ranks. How rows are grouped depends on their subdomain alone.
+//! its rows with those of other groups and ranks.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::compute::distributed::StagePart;
 use crate::matrix::pattern::Pattern;
-use crate::symbolic::{FillPattern, Stencil};
+use crate::symbolic::FillPattern;
 
-/// Rows of a subdomain in one stage, or in several between which nobody waits for them.
+/// Rows of a subdomain in one stage.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The stages in which the forward and the backward solve take it.
-    pub(super) stages: [usize; 2],
+    /// The stage in which the solves take it.
+    pub(super) stage: usize,
     /// Its block rows in the vectors of the rank.
     pub(super) own: Range<usize>,
     /// Number of each in the factors.
-    pub(super) rows: Vec<u32>,
+    pub(super) rows: Range<usize>,
     /// Couplings among them.
     pub(super) pattern: Arc<FillPattern>,
     /// Those of L and of U'.
@@ -70,61 +70,27 @@ pub(super) struct Groups {
     pub(super) own: usize,
 }
 
-/// A part, its stage, and its block rows in the vectors of the rank.
-struct Placed<'a> {
-    part: &'a StagePart,
-    stage: usize,
-    own: Range<usize>,
-    /// Whether rows are coupled with other subdomains in L and in U'.
-    foreign: [bool; 2],
-}
-
 impl Groups {
     /// The groups of factors on `pattern` whose rows of other ranks have no part.
     pub(super) fn new(pattern: &FillPattern, stages: &[Vec<StagePart>]) -> Self {
         let b = pattern.block_size();
+        let own = |part: &StagePart| part.at / b..part.at / b + part.rows.len();
         let placed = |(stage, parts): (usize, &'_ Vec<StagePart>)| {
-            let of = |part: &StagePart| part.at / b..part.at / b + part.rows.len();
-            parts.iter().map(|part| (stage, part.clone(), of(part))).collect::<Vec<_>>()
+            parts.iter().map(|part| (stage, own(part), part.rows.clone())).collect::<Vec<_>>()
         };
         let mut parts: Vec<_> = stages.iter().enumerate().flat_map(placed).collect();
-        parts.sort_by_key(|(_, _, own)| own.start);
-        let own = parts.last().map_or(0, |(_, _, own)| own.end);
-        let (mut places, mut of) = (vec![u32::MAX; pattern.rows()], vec![u32::MAX; pattern.rows()]);
-        for (_, part, own) in &parts {
-            for (row, place) in part.rows.clone().zip(own.clone()) {
-                (places[row], of[row]) = (place as u32, part.subdomain as u32);
-            }
+        parts.sort_by_key(|(_, own, _)| own.start);
+        let own = parts.last().map_or(0, |(_, own, _)| own.end);
+        let mut places = vec![u32::MAX; pattern.rows()];
+        for (_, own, rows) in &parts {
+            rows.clone().zip(own.clone()).for_each(|(row, place)| places[row] = place as u32);
         }
         let others = places.iter_mut().filter(|place| **place == u32::MAX);
         others.zip(own as u32..).for_each(|(place, number)| *place = number);
-        let foreign = |part: &StagePart, triangle: &Pattern| {
-            let mut columns = part.rows.clone().flat_map(|row| triangle.row(row));
-            columns.any(|&j| of[j as usize] != part.subdomain as u32)
+        let group = |(stage, own, rows): (usize, Range<usize>, Range<usize>)| {
+            Group::new(stage, own, rows, pattern, &places)
         };
-        let placed = parts.iter().map(|(stage, part, own)| {
-            let foreign = [&pattern.lower, &pattern.upper].map(|t| foreign(part, t));
-            Placed { part, stage: *stage, own: own.clone(), foreign }
-        });
-        let mut all: Vec<Group> = Vec::new();
-        let mut last: Option<Placed> = None;
-        for part in placed {
-            let joined = last.as_ref().filter(|last| part.follows(last)).and_then(|_| {
-                let before = all.last()?;
-                let both = before.with(&part, pattern, &places);
-                // two boxes may be one, or make none
-                let offsets = before.offsets();
-                (offsets.is_none() || offsets == both.offsets()).then_some(both)
-            });
-            if let Some(joined) = joined {
-                *all.last_mut().expect("it was joined") = joined;
-            } else {
-                let rows = part.part.rows.clone().map(|row| row as u32).collect();
-                let stages = [part.stage; 2];
-                all.push(Group::new(stages, part.own.clone(), rows, pattern, &places));
-            }
-            last = Some(part);
-        }
+        let all = parts.into_iter().map(group).collect();
         Self { all, places, own }
     }
 
@@ -134,75 +100,49 @@ impl Groups {
         Self { all: Vec::new(), places: (0..own as u32).collect(), own }
     }
 
-    /// Numbers of the groups that the forward (0) or the backward (1) solve takes in each of so many stages.
-    pub(super) fn of_stages(&self, way: usize, stages: usize) -> Vec<Vec<usize>> {
+    /// Numbers of the groups in each of so many stages.
+    pub(super) fn of_stages(&self, stages: usize) -> Vec<Vec<usize>> {
         let mut of = vec![Vec::new(); stages];
-        self.all.iter().enumerate().for_each(|(g, group)| of[group.stages[way]].push(g));
+        self.all.iter().enumerate().for_each(|(g, group)| of[group.stage].push(g));
         of
-    }
-}
-
-impl Placed<'_> {
-    /// Whether other subdomains neither give anything to this part and those before it, nor want anything of these.
-    fn follows(&self, before: &Self) -> bool {
-        self.part.subdomain == before.part.subdomain
-            && self.own.start == before.own.end
-            && before.foreign == [false; 2]
-            && !self.foreign[0]
     }
 }
 
 impl Group {
     fn new(
-        stages: [usize; 2],
+        stage: usize,
         own: Range<usize>,
-        rows: Vec<u32>,
+        rows: Range<usize>,
         pattern: &FillPattern,
         places: &[u32],
     ) -> Self {
         let places_of = own.start as u32..own.end as u32;
         let ((lower, of_lower), (upper, of_upper)) = rayon::join(
-            || split(&pattern.lower, &rows, places, &places_of),
-            || split(&pattern.upper, &rows, places, &places_of),
+            || split(&pattern.lower, rows.clone(), places, &places_of),
+            || split(&pattern.upper, rows.clone(), places, &places_of),
         );
         let pattern = Arc::new(FillPattern::new(lower, upper, Vec::new()));
-        Self { stages, own, rows, pattern, split: [of_lower, of_upper] }
-    }
-
-    /// Together with a part behind it: the forward solve takes both in the stage of the first, the backward solve in
-    /// that of the last.
-    fn with(&self, part: &Placed, pattern: &FillPattern, places: &[u32]) -> Self {
-        let more = part.part.rows.clone().map(|row| row as u32);
-        let rows = self.rows.iter().copied().chain(more).collect();
-        let (stages, own) = ([self.stages[0], part.stage], self.own.start..part.own.end);
-        Self::new(stages, own, rows, pattern, places)
-    }
-
-    /// Offsets of the stencils that both triangles are on a box, if they are any.
-    fn offsets(&self) -> Option<[Vec<[i32; 3]>; 2]> {
-        let FillPattern { lower, upper, .. } = &*self.pattern;
-        let (lower, upper) = (Stencil::of_lower(lower.view())?, Stencil::of_upper(upper.view())?);
-        Some([lower.offsets, upper.offsets])
+        Self { stage, own, rows, pattern, split: [of_lower, of_upper] }
     }
 }
 
 /// Entries of a triangle in some rows, of which those at the places `own` are a triangle of their own.
 fn split(
     triangle: &Pattern,
-    rows: &[u32],
+    rows: Range<usize>,
     places: &[u32],
     own: &Range<u32>,
 ) -> (Pattern<'static>, Split) {
     let view = triangle.view();
-    let most = rows.iter().map(|&row| view.range(row as usize).len()).sum();
+    let most = rows.clone().map(|row| view.range(row).len()).sum();
     let (mut row_ptr, mut col_ind) = (Vec::with_capacity(rows.len() + 1), Vec::with_capacity(most));
     let mut entries = Vec::with_capacity(most);
     let mut couplings = Couplings { row_ptr: vec![0], ..Couplings::default() };
     let mut unsorted: Vec<(u32, u32)> = Vec::new();
     row_ptr.push(0);
-    for (i, &row) in rows.iter().enumerate() {
+    for (i, row) in rows.enumerate() {
         let (first, coupled) = (col_ind.len(), couplings.columns.len());
-        for (e, &j) in view.range(row as usize).zip(view.row(row as usize)) {
+        for (e, &j) in view.range(row).zip(view.row(row)) {
             let place = places[j as usize];
             if own.contains(&place) {
                 col_ind.push(place - own.start);

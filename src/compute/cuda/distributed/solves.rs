@@ -139,9 +139,9 @@ impl Solved {
         let b = structure.block_size;
         let [lower, upper] = [&values.lower, &values.upper];
         let [of_lower, of_upper] = &group.split;
-        let mut rows = group.rows.clone();
+        let mut rows: Vec<u32> = group.rows.clone().map(|row| row as u32).collect();
         for coupled in couplings.iter_mut().flatten() {
-            coupled.set_values(d, [lower, upper], (&group.rows, &values.diagonal))?;
+            coupled.set_values(d, [lower, upper], (group.rows.start, &values.diagonal))?;
             // which these rows have been multiplied by when the solve begins
             coupled.scaled().iter().for_each(|&row| rows[row as usize] = u32::MAX);
         }
@@ -226,12 +226,12 @@ impl Coupled {
         if self.diagonal.is_some() { &self.of.rows } else { &[] }
     }
 
-    /// From the blocks of L and U', and the inverse diagonal blocks of the rank, of which the group has `rows`.
+    /// From the blocks of L and U', and the inverse diagonal blocks of the rank, of which the group's begin at `first`.
     fn set_values(
         &mut self,
         d: &Device,
         [lower, upper]: [&CudaSlice<f64>; 2],
-        (rows, diagonal): (&[u32], &Numbers),
+        (first, diagonal): (usize, &Numbers),
     ) -> Result<()> {
         let (b, precision) = (self.block_size, self.precision);
         let from = if self.diagonal.is_some() { upper } else { lower };
@@ -242,7 +242,7 @@ impl Coupled {
         launch!(d, &kernel, threads(numbers); numbers, entries, *from, self.val.address())
             .map_err(|e| failed("cannot lay out the factors", e))?;
         if self.diagonal.is_some() {
-            let of: Vec<u32> = self.of.rows.iter().map(|&row| rows[row as usize]).collect();
+            let of: Vec<u32> = self.of.rows.iter().map(|&row| first as u32 + row).collect();
             self.diagonal = Some(picked_diagonal(d, &of, diagonal, (b, precision))?);
         }
         Ok(())

@@ -39,8 +39,8 @@ pub struct StagedIlu {
     /// Solves where there is one subdomain, in place of groups.
     whole: Option<Whole>,
     groups: Vec<Solved>,
-    /// The groups that each stage of the forward and of the backward solve takes.
-    of_stages: [Vec<Vec<usize>>; 2],
+    /// The groups of each stage.
+    of_stages: Vec<Vec<usize>>,
     /// Where the values of rows are in a vector of solves: own block rows as in the vectors of the rank, then others.
     places: Vec<u32>,
     own: usize,
@@ -84,7 +84,7 @@ impl StagedIlu {
         let alone = solves.alone && stages.iter().flatten().count() == 1;
         let whole = alone.then(|| Whole::new(k, &structure, solves)).transpose()?;
         let groups = if alone { Groups::none(pattern) } else { Groups::new(pattern, stages) };
-        let of_stages = [0, 1].map(|way| groups.of_stages(way, stages.len()));
+        let of_stages = groups.of_stages(stages.len());
         let Groups { all, places, own } = groups;
         let others = (0..pattern.rows() as u32).filter(|&row| places[row as usize] as usize >= own);
         let others = others.collect();
@@ -132,7 +132,7 @@ impl StagedIlu {
             Ok(begun) => (Some(begun), None),
             Err(e) => (None, Some(e)),
         };
-        for t in 0..self.of_stages[0].len() {
+        for t in 0..self.of_stages.len() {
             if let (Some((values, error, a)), None) = (&mut begun, &fault) {
                 let done =
                     self.factorisation.factor(d, t, (a, shift), &self.structure, values, error);
@@ -202,7 +202,7 @@ impl StagedIlu {
         }
         let at = Vectors { r: address(r), v: address(v), z: address(z), own: self.own };
         let scratch = address(&self.scratch.borrow());
-        let mut groups = self.of_stages[0][stage].iter();
+        let mut groups = self.of_stages[stage].iter();
         groups.try_for_each(|&g| self.groups[g].forward(d, at, scratch)).map_err(fault)
     }
 
@@ -214,7 +214,7 @@ impl StagedIlu {
         [v, z]: [&mut CudaSlice<f64>; 2],
     ) -> Result<()> {
         let at = Vectors { r: 0, v: address(v), z: address(z), own: self.own };
-        let mut groups = self.of_stages[1][stage].iter();
+        let mut groups = self.of_stages[stage].iter();
         groups.try_for_each(|&g| self.groups[g].backward(d, at)).map_err(fault)
     }
 }
