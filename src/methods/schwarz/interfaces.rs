@@ -40,7 +40,9 @@ pub(crate) fn interfaces(
     for (s, rows) in graph.subdomains() {
         let own = layout.starts()[s]..layout.starts()[s + 1];
         let coupled = |row: usize| graph.coupled(row).any(|other| !own.contains(&other));
-        take_whole(colours[s], &mut outside[rows.clone()], |row| coupled(rows.start + row));
+        take_whole((colours[s], reach), &mut outside[rows.clone()], |row| {
+            coupled(rows.start + row)
+        });
         let (interface, interior): (Vec<u32>, Vec<u32>) =
             rows.map(|row| row as u32).partition(|&row| outside[row as usize]);
         counts.push(interior.len() as f64);
