@@ -16,7 +16,6 @@ use super::Cuda;
 use super::device::Device;
 use super::launch::address;
 use super::memory::failed;
-use super::symbolic::Place;
 use crate::base::error::Result;
 use crate::compute::Breakdown;
 use crate::compute::distributed::communicator::Communicator;
@@ -43,9 +42,6 @@ impl Cuda {
         let mut k = Self::new(Device::numbered(gpu)?, false)?;
         k.sharers = Some(sharers);
         k.direct = direct::allowed()?;
-        if k.setup == Place::Best {
-            k.setup = Place::Boxes;
-        }
         Ok(k)
     }
 

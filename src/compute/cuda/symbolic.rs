@@ -407,9 +407,6 @@ pub(super) enum Place {
     Host,
     /// On the device, but for patterns and steps of few rows.
     Best,
-    /// On the device, but for patterns that are no stencil on a box, and their steps: over ranks, which have not run
-    /// otherwise.
-    Boxes,
     /// On the device.
     Device,
 }
@@ -421,7 +418,7 @@ impl Place {
     /// Whether the device makes patterns of so many rows, and finds their steps.
     pub(super) fn on_device(self, rows: usize) -> bool {
         match self {
-            Self::Host | Self::Boxes => false,
+            Self::Host => false,
             Self::Best => rows >= FEW_ROWS,
             Self::Device => true,
         }
