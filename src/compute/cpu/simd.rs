@@ -124,6 +124,8 @@ pub(crate) trait Simd: Halves {
     type F4: Copy;
     /// Eight doubles.
     type F8: Copy;
+    /// How many times eight doubles the registers hold.
+    const EIGHTS: usize;
 
     /// `a * b + c`.
     fn madd(self, a: f64, b: f64, c: f64) -> f64;
@@ -184,6 +186,7 @@ fn widened<const L: usize, const N: usize>(x: &[f32]) -> [f64; L] {
 impl Simd for Baseline {
     type F4 = [f64; 4];
     type F8 = [f64; 8];
+    const EIGHTS: usize = 4;
 
     #[inline(always)]
     fn madd(self, a: f64, b: f64, c: f64) -> f64 {

@@ -7,10 +7,13 @@ use rayon::prelude::*;
 use super::super::multiversion::multiversion;
 use super::super::simd::Simd;
 use super::lanes::{Lanes, Strip, strips, with_lanes};
-use crate::compute::multivectors::{MOST_COLUMNS, Own};
+use crate::compute::multivectors::Own;
 
 /// Numbers of a chunk: it stays in the first-level cache while others stream by.
 const CHUNK: usize = 1024;
+
+/// Rows of an update side by side: none waits for the sums of another.
+const ROWS: usize = 4;
 
 /// Chunks that one task works on.
 const CHUNKS_PER_TASK: usize = 16;
@@ -52,10 +55,14 @@ pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool,
 
 multiversion! { fn gram[L: Lanes](lanes: L, strip: Strip, x: &[f64], w: &[f64], out: &mut [f64]) = gram_body }
 
-/// The columns of the strip in `X' W`, four rows at a time.
+/// The columns of the strip in `X' W`, as many rows at a time as registers hold.
 #[inline(always)]
 fn gram_body<L: Lanes, S: Simd>(s: S, _: L, strip: Strip, x: &[f64], w: &[f64], out: &mut [f64]) {
     let mut row = 0;
+    while S::EIGHTS > 16 && row + 8 <= strip.columns {
+        gram_rows::<8, L, S>(s, strip, row, x, w, out);
+        row += 8;
+    }
     while row + 4 <= strip.columns {
         gram_rows::<4, L, S>(s, strip, row, x, w, out);
         row += 4;
@@ -98,17 +105,25 @@ pub(super) fn update(
 ) {
     let (chunk, small) = (chunk(columns), columns * columns);
     assert_eq!(coef.len(), basis.len() * small);
+    let add = |x: &[f64], c: &[f64], w: &mut [f64]| {
+        for (strip, width) in strips(columns) {
+            with_lanes!(width, add(strip, x, c, w));
+        }
+    };
     let part = |(at, w): (usize, &mut [f64])| {
         match own {
             Own::Kept => {}
             Own::Zero => w.fill(0.0),
-            Own::Times(c) => times(columns, c, w),
+            Own::Times(c) => {
+                let mut kept = [0.0; CHUNK];
+                let kept = &mut kept[..w.len()];
+                kept.copy_from_slice(w);
+                w.fill(0.0);
+                add(kept, c, w);
+            }
         }
         for (x, c) in basis.iter().zip(coef.chunks_exact(small)) {
-            let x = &x[at * chunk..][..w.len()];
-            for (strip, width) in strips(columns) {
-                with_lanes!(width, add(strip, x, c, w));
-            }
+            add(&x[at * chunk..][..w.len()], c, w);
         }
     };
     if parallel {
@@ -119,50 +134,51 @@ pub(super) fn update(
 }
 
 multiversion! { fn add[L: Lanes](lanes: L, strip: Strip, x: &[f64], c: &[f64], w: &mut [f64]) = add_body }
-multiversion! { fn times[](columns: usize, c: &[f64], w: &mut [f64]) = times_body }
 
 /// The columns of the strip in `W + X C`.
 #[inline(always)]
 fn add_body<L: Lanes, S: Simd>(s: S, _: L, strip: Strip, x: &[f64], c: &[f64], w: &mut [f64]) {
-    let of_rows = w.chunks_exact_mut(strip.columns).zip(x.chunks_exact(strip.columns));
-    for (w, x) in of_rows {
-        row_times::<L, S>(s, strip, x, c, w, true);
+    let mut first = 0;
+    while first < strip.columns {
+        first += match strip.columns - first {
+            8.. => add_columns::<8, L, S>(s, strip, first, x, c, w),
+            4.. => add_columns::<4, L, S>(s, strip, first, x, c, w),
+            _ => add_columns::<1, L, S>(s, strip, first, x, c, w),
+        };
     }
 }
 
-/// `W C` in place.
+/// What `P` columns of X add, from the `first` on: their coefficients stay in registers.
 #[inline(always)]
-fn times_body<S: Simd>(s: S, columns: usize, c: &[f64], w: &mut [f64]) {
-    use super::lanes::{Eight, Four, One, Two};
-    let mut kept = [0.0; MOST_COLUMNS];
-    let kept = &mut kept[..columns];
-    for w in w.chunks_exact_mut(columns) {
-        kept.copy_from_slice(w);
-        for (strip, width) in strips(columns) {
-            match width {
-                1 => row_times::<One, S>(s, strip, kept, c, w, false),
-                2 => row_times::<Two, S>(s, strip, kept, c, w, false),
-                4 => row_times::<Four, S>(s, strip, kept, c, w, false),
-                _ => row_times::<Eight, S>(s, strip, kept, c, w, false),
-            }
-        }
-    }
-}
-
-/// The columns of the strip in `x C`, or in `w + x C`, of one row.
-#[inline(always)]
-fn row_times<L: Lanes, S: Simd>(
+fn add_columns<const P: usize, L: Lanes, S: Simd>(
     s: S,
     strip: Strip,
+    first: usize,
     x: &[f64],
     c: &[f64],
     w: &mut [f64],
-    added: bool,
-) {
-    let own = strip.at..strip.at + L::COUNT;
-    let mut sum = if added { L::load(s, &w[own.clone()]) } else { L::zero(s) };
-    for (x, c) in x.iter().zip(c.chunks_exact(strip.columns)) {
-        sum = L::madd(s, *x, L::load(s, &c[own.clone()]), sum);
+) -> usize {
+    let load = |from: &[f64], row: usize| L::load(s, &from[strip.of_row(row)..][..L::COUNT]);
+    let coef: [L::Of<S>; P] = std::array::from_fn(|p| load(c, first + p));
+    let some = ROWS * strip.columns;
+    let at = w.len() / some * some;
+    let ((w, w_rest), (x, x_rest)) = (w.split_at_mut(at), x.split_at(at));
+    for (w, x) in w.chunks_exact_mut(some).zip(x.chunks_exact(some)) {
+        let mut sums: [L::Of<S>; ROWS] = std::array::from_fn(|row| load(w, row));
+        let x: [&[f64]; ROWS] = std::array::from_fn(|row| &x[row * strip.columns + first..][..P]);
+        for p in 0..P {
+            for row in 0..ROWS {
+                sums[row] = L::madd(s, x[row][p], coef[p], sums[row]);
+            }
+        }
+        for row in 0..ROWS {
+            L::store(s, sums[row], &mut w[strip.of_row(row)..][..L::COUNT]);
+        }
     }
-    L::store(s, sum, &mut w[own]);
+    let rest = w_rest.chunks_exact_mut(strip.columns).zip(x_rest.chunks_exact(strip.columns));
+    for (w, x) in rest {
+        let sum = (0..P).fold(load(w, 0), |sum, p| L::madd(s, x[first + p], coef[p], sum));
+        L::store(s, sum, &mut w[strip.at..][..L::COUNT]);
+    }
+    P
 }

@@ -76,6 +76,7 @@ unsafe fn store_lanes<const N: usize>(v: __m256d, p: *mut f64) {
 impl Simd for Avx2 {
     type F4 = __m256d;
     type F8 = (__m256d, __m256d);
+    const EIGHTS: usize = 8;
 
     #[inline(always)]
     fn madd(self, a: f64, b: f64, c: f64) -> f64 {
@@ -179,6 +180,7 @@ impl Simd for Avx2 {
 impl Simd for Avx512 {
     type F4 = __m256d;
     type F8 = __m512d;
+    const EIGHTS: usize = 32;
 
     #[inline(always)]
     fn madd(self, a: f64, b: f64, c: f64) -> f64 {
