@@ -3,6 +3,7 @@
 mod direct;
 mod groups;
 mod messages;
+mod places;
 mod solves;
 mod stages;
 mod sums;
@@ -22,9 +23,10 @@ use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
+use places::{Coupled, Places};
 use stages::StagedIlu;
 use sums::Partials;
-use transfer::{Coupled, Places, Transfer};
+use transfer::Transfer;
 
 /// The GPU of a rank, and how many ranks have it: rank `rank` of the `ranks` of a host that has `gpus`.
 fn share(rank: usize, ranks: usize, gpus: usize) -> [usize; 2] {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DriverError, result, sys};
 
-use super::transfer::Places;
+use super::places::Places;
 use crate::base::error::{Error, Result};
 use crate::base::input::say_once;
 use crate::compute::cuda::device::Device;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError, result};
 
-use super::transfer::Places;
+use super::places::Places;
 use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::address;
