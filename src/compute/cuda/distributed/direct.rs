@@ -128,7 +128,9 @@ fn free_left(d: &Device, communicator: &dyn Communicator) {
     let mut left: Vec<Held> = LEFT.with_borrow_mut(|left| left.extract_if(.., by_all).collect());
     // nothing is on its way from here; if that cannot be told, the memory stays
     let quiet = d.stream().synchronize().is_ok();
-    left.iter_mut().for_each(|held| held.opened.clear());
+    for held in &mut left {
+        held.opened.clear();
+    }
     if communicator.any(!quiet) {
         std::mem::forget(left);
     }

@@ -53,7 +53,7 @@ impl Messages {
             unsafe { Some([Locked::new(context, out)?, Locked::new(context, received)?]) }
         });
         let buffers = match pinned {
-            Some(_pinned) => Buffers::Messages { _pinned },
+            Some(both) => Buffers::Messages { _pinned: both },
             None => Buffers::Own {
                 outgoing: Pinned::zeros(context, sent)?,
                 incoming: Pinned::zeros(context, received)?,
