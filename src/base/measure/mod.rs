@@ -53,9 +53,14 @@ pub(crate) fn memory_free() -> usize {
     {
         return free;
     }
-    let free = system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free());
+    let free = memory_free_now();
     *last = Some((now(), free));
     free
+}
+
+/// The same at this moment.
+fn memory_free_now() -> usize {
+    system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free())
 }
 
 /// Most bytes of memory that this process has held since the last call; `None` where the system does not tell.
@@ -105,7 +110,9 @@ fn told(total: usize, free: usize) -> Option<(usize, usize)> {
 /// # Errors
 /// Says how many bytes it takes and how many are free.
 pub(crate) fn check_memory(bytes: usize) -> Result<()> {
-    let free = memory_free();
+    // several such arrays can be taken within the age of the last answer, and to fill one takes longer than to ask
+    const LARGE: usize = 16 << 20;
+    let free = if bytes < LARGE { memory_free() } else { memory_free_now() };
     if bytes <= free {
         return Ok(());
     }
