@@ -1,11 +1,11 @@
-//! Memory of a GPU that another process of the host writes (CUDA IPC).
+//! Memory of a GPU that another process of the host writes (CUDA IPC), and flag words in it.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, sys};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, sys};
 
 use super::launch::Address;
 use super::memory::failed;
@@ -23,6 +23,35 @@ pub(crate) fn handle(context: &Arc<CudaContext>, at: Address) -> Result<[u8; HAN
     // SAFETY: an allocation of its own that is alive
     unsafe { sys::cuIpcGetMemHandle(&raw mut handle, at) }.result().map_err(fault)?;
     Ok(handle.reserved.map(|byte| byte as u8))
+}
+
+/// Writes `number` to a flag word when what is on the stream has been done; that is visible before.
+///
+/// # Safety
+/// The flag word is in memory that this process may write until the stream has done so.
+pub(crate) unsafe fn signal(
+    stream: &CudaStream,
+    at: Address,
+    number: u32,
+) -> Result<(), DriverError> {
+    stream.context().bind_to_thread()?;
+    // SAFETY: the caller's
+    unsafe { sys::cuStreamWriteValue32_v2(stream.cu_stream(), at, number, 0) }.result()
+}
+
+/// What follows on the stream waits until the flag word is at `number` or more, modulo 2^32.
+///
+/// # Safety
+/// The flag word is in memory of this process until the stream has read it.
+pub(crate) unsafe fn wait(
+    stream: &CudaStream,
+    at: Address,
+    number: u32,
+) -> Result<(), DriverError> {
+    stream.context().bind_to_thread()?;
+    let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
+    // SAFETY: the caller's
+    unsafe { sys::cuStreamWaitValue32_v2(stream.cu_stream(), at, number, flags) }.result()
 }
 
 /// Memory of another process, open to this one.

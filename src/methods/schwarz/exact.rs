@@ -53,6 +53,7 @@ impl<K: Local> Pass<K> {
         let b = block_size as u32;
         let unknowns =
             |rows: Vec<u32>| rows.into_iter().flat_map(|row| row * b..(row + 1) * b).collect();
+        let empty: Vec<bool> = shares.iter().map(Share::is_empty).collect();
         let mut received: Vec<Vec<u32>> = Vec::new();
         let route = |share: Share| {
             received.push(unknowns(share.received));
@@ -60,8 +61,6 @@ impl<K: Local> Pass<K> {
             Route { sent: unknowns(share.sent), to, from, own: Vec::new() }
         };
         let routes: Vec<Route> = shares.into_iter().map(route).collect();
-        let empty: Vec<bool> =
-            routes.iter().map(|r| r.to.is_empty() && r.from.is_empty()).collect();
         let local = k.local();
         let transfers = local.transfers(&**k.communicator(), routes)?;
         let each = transfers.into_iter().zip(received).zip(empty);
@@ -98,9 +97,8 @@ struct Share {
 
 /// Blocks of factors from rank to rank, after a stage.
 struct Blocks {
+    share: Share,
     exchange: RefCell<Box<dyn Exchange>>,
-    sent: Vec<u32>,
-    received: Vec<u32>,
 }
 
 /// Something that this rank wants of another after a stage: a block row, or the entry of its column in U'.
@@ -152,22 +150,26 @@ impl Share {
         };
         sent.into_iter().zip(received).map(pass).collect()
     }
+
+    fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.received.is_empty()
+    }
 }
 
 impl Blocks {
     fn new(communicator: &dyn Communicator, share: Share) -> Self {
-        let Share { messages: [to, from], sent, received } = share;
-        Self { exchange: RefCell::new(communicator.exchange(to, from)), sent, received }
+        let [to, from] = share.messages.clone();
+        Self { exchange: RefCell::new(communicator.exchange(to, from)), share }
     }
 
     fn pass(&self, of: &mut dyn FactorBlocks) {
-        if self.sent.is_empty() && self.received.is_empty() {
+        if self.share.is_empty() {
             return;
         }
         let mut exchange = self.exchange.borrow_mut();
-        of.read(&self.sent, exchange.outgoing());
+        of.read(&self.share.sent, exchange.outgoing());
         exchange.start();
-        of.write(&self.received, exchange.finish());
+        of.write(&self.share.received, exchange.finish());
     }
 }
 

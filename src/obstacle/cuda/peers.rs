@@ -5,10 +5,11 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use cudarc::driver::{CudaStream, result, sys};
+use cudarc::driver::{CudaStream, result};
 
 use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
+use crate::compute::cuda::ipc;
 use crate::compute::cuda::launch::Address;
 use crate::compute::cuda::memory::{Apart, failed};
 use crate::obstacle::field::{Field, Layout};
@@ -122,15 +123,11 @@ impl Neighbours {
         if self.is_empty() {
             return Ok(());
         }
-        let fault = |e| failed("cannot signal a sweep to a neighbour", e);
-        stream.context().bind_to_thread().map_err(fault)?;
         self.epoch = self.epoch.wrapping_add(1);
         for remote in self.to.iter().flatten() {
-            // SAFETY: a flag word in the neighbour's memory, which stays open until no sweep runs; earlier
-            // writes of the stream are visible before it
-            unsafe { sys::cuStreamWriteValue32_v2(stream.cu_stream(), remote.step, self.epoch, 0) }
-                .result()
-                .map_err(fault)?;
+            // SAFETY: a flag word in the neighbour's memory, which stays open until no sweep runs
+            unsafe { ipc::signal(stream, remote.step, self.epoch) }
+                .map_err(|e| failed("cannot signal a sweep to a neighbour", e))?;
         }
         Ok(())
     }
@@ -140,16 +137,11 @@ impl Neighbours {
         if self.is_empty() {
             return Ok(());
         }
-        let fault = |e| failed("cannot wait for a neighbour", e);
-        stream.context().bind_to_thread().map_err(fault)?;
-        // greater or equal, modulo 2^32
-        let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         for end in (0..2).filter(|&end| self.to[end].is_some()) {
             let at = window.at() + step(window.layout, end);
             // SAFETY: a flag word in this part's memory
-            unsafe { sys::cuStreamWaitValue32_v2(stream.cu_stream(), at, self.epoch, flags) }
-                .result()
-                .map_err(fault)?;
+            unsafe { ipc::wait(stream, at, self.epoch) }
+                .map_err(|e| failed("cannot wait for a neighbour", e))?;
         }
         Ok(())
     }

@@ -8,13 +8,13 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DriverError, result, sys};
+use cudarc::driver::{CudaSlice, DriverError, result};
 
 use super::places::Places;
 use crate::base::error::{Error, Result};
 use crate::base::input::say_once;
 use crate::compute::cuda::device::Device;
-use crate::compute::cuda::ipc::{Opened, handle};
+use crate::compute::cuda::ipc::{self, Opened, handle};
 use crate::compute::cuda::launch::Address;
 use crate::compute::cuda::memory::{Apart, failed};
 use crate::compute::distributed::Route;
@@ -409,19 +409,16 @@ impl Direct {
     }
 }
 
-/// Writes `number` to a flag word when what is on the stream has been done.
+/// Writes `number` to a flag word of an open window, behind what is on the stream.
 fn signal(d: &Device, at: Address, number: u32) -> Result<(), DriverError> {
-    d.stream().context().bind_to_thread()?;
-    // SAFETY: a flag word of an open window; earlier writes of the stream are visible before it
-    unsafe { sys::cuStreamWriteValue32_v2(d.stream().cu_stream(), at, number, 0) }.result()
+    // SAFETY: windows stay open as long as routes live
+    unsafe { ipc::signal(d.stream(), at, number) }
 }
 
-/// What follows on the stream waits until the flag word is at `number`, modulo 2^32.
+/// What follows on the stream waits until the flag word of this rank's window is at `number`.
 fn wait(d: &Device, at: Address, number: u32) -> Result<(), DriverError> {
-    d.stream().context().bind_to_thread()?;
-    let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-    // SAFETY: a flag word of this rank's window
-    unsafe { sys::cuStreamWaitValue32_v2(d.stream().cu_stream(), at, number, flags) }.result()
+    // SAFETY: as above
+    unsafe { ipc::wait(d.stream(), at, number) }
 }
 
 #[cfg(test)]
