@@ -12,7 +12,6 @@ use crate::case::{
     MAX_FILL, MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, Refactor, RunKind,
     Scaling, Setting, Shift, Side, Trisolve, Zeros,
 };
-use crate::compute::over_ranks;
 use crate::config::axes::{self, axes, one};
 use crate::config::values::{
     format, matrix, named, names, precond_names, rhs, sequence, sequence_text, trisolve,
@@ -217,10 +216,9 @@ impl Sweep {
             return Err(Error::input("products alone (`kind` `spmv`) have no sequence")
                 .hint("name the matrices by `matrix`"));
         }
-        let elsewhere = |name: &&String| over_ranks(name) || external(name).is_some();
-        match self.backend.iter().flatten().find(elsewhere) {
+        match self.backend.iter().flatten().find(|name| external(name).is_some()) {
             Some(name) => Err(Error::input(format!("a sequence does not run on `{name}`"))
-                .hint("it runs on one device: `cpu`, `cpu-mt`, `cuda` or `cusparse`")),
+                .hint("no peer takes one: give a backend of this program")),
             None => Ok(()),
         }
     }

@@ -317,7 +317,7 @@ fn what_no_sequence_is_is_refused_before_anything_runs() {
         assert!(!dumps.path("a.csv").exists());
     };
     let on = |name: &str| format!("a sequence does not run on `{name}`");
-    refused(&["--backend", "cpu,mpi"], &on("mpi"));
+    refused(&["--backend", "cpu,external:scipy"], &on("external:scipy"));
     refused(&["--matrix", "poisson3d:4"], "`matrix` beside `sequence`");
     refused(&["--kind", "spmv"], "products alone (`kind` `spmv`) have no sequence");
     refused(&["--isolate"], "the steps of a sequence have no process of their own");

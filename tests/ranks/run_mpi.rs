@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bilu_bench::base::status::Status;
 use bilu_bench::record::Record;
+use bilu_bench::record::schema::SetupDone;
 
 use crate::common;
 use crate::common::mpi::{records, said};
@@ -68,6 +69,37 @@ fn the_number_of_ranks_changes_no_bit() {
     let definite = ["poisson3d:9x8x7", "--solver", "gmres,pipelined-cg", "--rtol", "1e-10"];
     let one = ["--orthogonalisation", "one-reduce", "--restart", "20"];
     same_bits_on_any_ranks(2, &[&definite[..], &one].concat());
+}
+
+#[test]
+fn the_number_of_ranks_changes_no_bit_of_a_sequence() {
+    let steps = ["--sequence", "reservoir:8x6x5,k=2,steps=3", "--block-size", "2"];
+    let kept = ["--guess", "last", "--refactor", "every:2", "--solver", "bicgstab"];
+    let divided =
+        ["--partition", "rows,graph", "--schwarz", "jacobi,ras:1,exact:interface,exact:natural"];
+    same_bits_on_any_ranks(24, &[&steps[..], &kept, &divided].concat());
+}
+
+#[test]
+fn a_sequence_of_one_subdomain_is_that_of_one_cpu_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let steps =
+        ["--sequence", "reservoir:6,k=2,wells=2,steps=4", "--rhs", "own", "--block-size", "2"];
+    let more = ["--solver", "gmres", "--refactor", "adaptive:1.2", "--precond", "bilu,cpr"];
+    let of = |backend: &str, count| {
+        let arguments = [&steps[..], &more, &["--level-rule", "min"]].concat();
+        let records = common::mpi::ran(count, backend, folder.path(), &arguments);
+        let found = records.into_iter().map(|r| {
+            assert_eq!(r.status, Status::Converged, "{:?}", r.reason);
+            (r.step, r.setup_done, r.convergence.iterations, r.hash.matrix_hash)
+        });
+        found.collect::<Vec<_>>()
+    };
+    let expected = of("cpu", 1);
+    assert_eq!(expected.len(), 8);
+    assert_eq!(expected[0].1, Some(SetupDone::All));
+    assert!(expected.iter().any(|step| step.1 == Some(SetupDone::None)));
+    assert_eq!(of("mpi", 1), expected);
 }
 
 /// Of 40 iterations, restarts after 20: one reduction finds the norm at the beginning of each cycle of GMRES, and at

@@ -5,24 +5,38 @@ use crate::base::measure::memory_free;
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, Format, Scaling, Setting};
 use crate::compute::preconditioner::SetupFailure;
-use crate::compute::{Backend, Platform, on_gpu, over_ranks};
+use crate::compute::{Backend, Operations, Platform, on_gpu, over_ranks};
 use crate::matrix::{Asymmetry, Csr};
 use crate::methods::precond::{Setup, Takes};
 use crate::methods::{deflation, precond, schwarz, solver};
 
 /// How a preconditioner is set up and a solver made.
-pub(super) type Methods<K> = (fn(Setup<K>) -> precond::Ready<K>, solver::Build<K>);
+pub(super) type Methods<K> = (SetupOf<K>, solver::Build<K>);
+
+/// The setup that a name stands for.
+type SetupOf<K> = fn(Setup<K>) -> precond::Ready<K>;
+
+fn unknown(what: &str, name: &str) -> NoResult {
+    NoResult::unsupported(format!("there is no {what} `{name}`"))
+}
 
 impl Job<'_> {
+    pub(super) fn precond_setup<K: Backend + 'static>(&self) -> Result<SetupOf<K>, NoResult> {
+        let name = &self.case.precond;
+        precond::lookup::<K>(name).ok_or_else(|| unknown("preconditioner", name))
+    }
+
+    pub(super) fn solver_build<K: Operations + 'static>(
+        &self,
+    ) -> Result<solver::Build<K>, NoResult> {
+        let name = &self.case.solver;
+        solver::lookup::<K>(name).ok_or_else(|| unknown("solver", name))
+    }
+
     /// The methods of the case, after checks that they suit each other, the matrix and the backend.
     pub(super) fn methods<K: Backend + 'static>(&mut self, k: &K) -> Result<Methods<K>, NoResult> {
         let case = self.case;
-        let unknown =
-            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
-        let setup = precond::lookup::<K>(&case.precond)
-            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
-        let build =
-            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        let (setup, build) = (self.precond_setup::<K>()?, self.solver_build::<K>()?);
         if let Some(reason) = unsuited(case) {
             return Err(NoResult::unsupported(reason));
         }

@@ -22,18 +22,20 @@ use crate::compute::distributed::moves::values;
 use crate::compute::distributed::part::Part;
 use crate::compute::distributed::{Distributed, Local};
 use crate::compute::krylov::{Outcome, Projection, Stop, System, Transposed};
-use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
-use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{Ready, Setup};
-use crate::methods::schwarz::Schwarz;
 use crate::methods::schwarz::exact::Exact;
-use crate::methods::{precond, solver};
+use crate::methods::schwarz::{Renewed, Schwarz};
+use crate::methods::solver;
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::schema::Division;
 use crate::symbolic::ordering::restored;
+
+/// A preconditioner and, where it is wanted, its transpose.
+pub(super) type BothRenewed<L> = (Box<dyn Renewed<L>>, Option<Box<dyn Renewed<L>>>);
 
 /// A case on this rank.
 pub(super) struct Run<'a> {
@@ -49,7 +51,7 @@ pub(super) struct Run<'a> {
 }
 
 /// The largest peak of a rank, bytes; collective.
-fn largest_peak<L: Local>(k: &Distributed<L>) -> Option<usize> {
+pub(super) fn largest_peak<L: Local>(k: &Distributed<L>) -> Option<usize> {
     let peak = memory_peak().map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
     Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize)
 }
@@ -65,13 +67,30 @@ impl Run<'_> {
     }
 
     /// Runs it on a divided system; collective.
-    pub(super) fn of(mut self, divided: &Divided) -> Option<Solved> {
+    pub(super) fn of(self, divided: &Divided) -> Option<Solved> {
+        let (communicator, with_solution) = (Rc::clone(&self.communicator), self.with_solution);
+        self.arranged(divided, |job, arranged| {
+            let Case { backend, threads, .. } = job.case;
+            match RankDevice::new(backend, (*threads).max(1), &*communicator) {
+                Ok(device) => device.visit(OnRank { job, communicator, arranged, with_solution }),
+                Err(e) if e.kind() == Kind::Memory => job.ended(Err(e.into())),
+                Err(e) => job.ended(Err(NoResult::unsupported(e.to_string()))),
+            }
+        })
+    }
+
+    /// Brings the rows to their owners, and does `work` with those of this rank; collective.
+    pub(super) fn arranged(
+        mut self,
+        divided: &Divided,
+        work: impl FnOnce(Job, Arranged) -> Option<Solved>,
+    ) -> Option<Solved> {
         let arranged = divided.arranged(&*self.communicator, self.case, &mut self.record);
         let arranged = match arranged {
             Ok(arranged) => arranged,
             Err(why) => return closed(self.record, None, Err(why)),
         };
-        let Self { communicator, case, measure, with_solution, given, progress, record } = self;
+        let Self { case, measure, given, progress, record, .. } = self;
         let a = Arc::clone(arranged.part.matrix());
         let problem = Problem {
             name: String::new(),
@@ -99,10 +118,39 @@ impl Run<'_> {
             x: None,
             limit_s: None,
         };
-        match RankDevice::new(&case.backend, case.threads.max(1), &*communicator) {
-            Ok(device) => device.visit(OnRank { job, communicator, arranged, with_solution }),
-            Err(e) if e.kind() == Kind::Memory => job.ended(Err(e.into())),
-            Err(e) => job.ended(Err(NoResult::unsupported(e.to_string()))),
+        work(job, arranged)
+    }
+}
+
+/// What ranks have told each other before the solves.
+pub(super) struct Counted {
+    reductions: usize,
+    seconds: [f64; 2],
+}
+
+impl Counted {
+    pub(super) fn before<L: Local>(k: &Distributed<L>) -> Self {
+        Self { reductions: k.reductions(), seconds: k.communication_seconds() }
+    }
+
+    /// How the matrix is divided, and what so many solves of so many iterations have told since; collective.
+    pub(super) fn division<L: Local>(
+        &self,
+        job: &Job,
+        k: &Distributed<L>,
+        (part, matrix): (&Part, &Matrix<L>),
+        (solves, iterations): (usize, usize),
+    ) -> Division {
+        let steps = (solves * iterations.max(1)) as f64;
+        let [reduction_s, halo_s] = [0, 1].map(|i| {
+            let spent = k.communication_seconds()[i] - self.seconds[i];
+            Some(k.of_all(spent / solves as f64))
+        });
+        Division {
+            reductions_per_iteration: Some((k.reductions() - self.reductions) as f64 / steps),
+            reduction_s,
+            halo_s,
+            ..job.division(k, part, matrix)
         }
     }
 }
@@ -120,7 +168,7 @@ impl RankVisitor for OnRank<'_, '_> {
 
     fn visit<L: Local + 'static>(self, local: L) -> Option<Solved> {
         let Self { mut job, communicator, arranged, with_solution } = self;
-        let Arranged { layout, part, rhs, places, elimination } = arranged;
+        let Arranged { layout, part, rhs, places, elimination, .. } = arranged;
         let k = Distributed::new(local, communicator, layout);
         if k.threads() > 1 && elimination.is_some() {
             let what = job.case.schwarz;
@@ -151,21 +199,13 @@ impl Job<'_> {
         with_solution: bool,
     ) -> Result<(), NoResult> {
         let case = self.case;
-        let unknown =
-            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
-        let setup = precond::lookup::<L>(&case.precond)
-            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
-        let build = solver::lookup::<Distributed<L>>(&case.solver)
-            .ok_or_else(|| unknown("solver", &case.solver))?;
+        let (setup, build) = (self.precond_setup::<L>()?, self.solver_build::<Distributed<L>>()?);
         // its arrays are none of the case's
         let roof = without_peak(|| (!self.measure.once).then(|| Roof::of_copies(k)));
         let with_transposed = solver::needs_transposed(&case.solver);
         let (matrix, other) = self.store_rows(k, part, with_transposed)?;
         let (m, other_m) = self.set_up_subdomains(k, part, setup, elimination, with_transposed)?;
-        let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
-        let factor = m.size(k);
-        let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
-        self.record.factor = FactorSize { fill_ratio, ..factor };
+        self.record_size(k, &*m);
         let coarse = self.coarse_space(k, part)?;
 
         // all ranks agree on the limit
@@ -188,20 +228,11 @@ impl Job<'_> {
             transposed: other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m }),
             deflation: second.filter(|_| adapted.is_none()),
         };
-        let counted = (k.reductions(), k.communication_seconds());
+        let counted = Counted::before(k);
         let (outcome, solves) = self.solve(k, &mut *method, &system, &mut x)?;
         drop(method);
-        let steps = (solves * outcome.iterations.max(1)) as f64;
-        let [reduction, halo] = [0, 1].map(|i| {
-            let spent = k.communication_seconds()[i] - counted.1[i];
-            Some(k.of_all(spent / solves as f64))
-        });
-        self.record.division = Division {
-            reductions_per_iteration: Some((k.reductions() - counted.0) as f64 / steps),
-            reduction_s: reduction,
-            halo_s: halo,
-            ..self.division(k, part, &matrix)
-        };
+        let told = (solves, outcome.iterations);
+        self.record.division = counted.division(self, k, (part, &matrix), told);
         let mut own = vec![0.0; self.unknowns];
         k.download(&x, &mut own);
         self.judge_over_ranks(k, own, places, with_solution, &outcome);
@@ -213,6 +244,18 @@ impl Job<'_> {
         }
         self.record.division.rank_memory_bytes = largest_peak(k);
         Ok(())
+    }
+
+    /// Records the size of the factors.
+    pub(super) fn record_size<L: Local>(
+        &mut self,
+        k: &Distributed<L>,
+        m: &dyn Preconditioner<Distributed<L>>,
+    ) {
+        let stored = self.record.size.matrix_blocks * self.case.block_size.pow(2);
+        let factor = m.size(k);
+        let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
+        self.record.factor = FactorSize { fill_ratio, ..factor };
     }
 
     /// Products alone, with what they exchange.
@@ -231,7 +274,7 @@ impl Job<'_> {
 
     /// Converts the rows of this rank, and those of the transposed matrix if it is wanted, to the format of the
     /// product; repeated.
-    fn store_rows<L: Local>(
+    pub(super) fn store_rows<L: Local>(
         &mut self,
         k: &Distributed<L>,
         part: &Part,
@@ -255,7 +298,7 @@ impl Job<'_> {
 
     /// Recomputes the residual where the rows are in the order of the source, of x of this rank's unknowns, and sets
     /// status and residuals on the first rank.
-    fn judge_over_ranks<L: Local>(
+    pub(super) fn judge_over_ranks<L: Local>(
         &mut self,
         k: &Distributed<L>,
         x: Vec<f64>,
@@ -311,23 +354,23 @@ impl Job<'_> {
 
     /// Symbolic, analysis and numeric phases of all subdomains, and of the transposed preconditioner if it is
     /// wanted, repeated.
-    fn set_up_subdomains<L: Local + 'static>(
+    pub(super) fn set_up_subdomains<L: Local + 'static>(
         &mut self,
         k: &Distributed<L>,
         part: &Part,
         setup: fn(Setup<L>) -> Ready<L>,
         elimination: Option<&Staged>,
         with_transposed: bool,
-    ) -> Result<Both<Distributed<L>>, NoResult> {
+    ) -> Result<BothRenewed<L>, NoResult> {
         let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
         let settings = self.case.preconditioning();
         let overlap = self.case.schwarz.layers(settings.fill);
         loop {
             let mut clock = PhaseClock::new(k.local(), self.progress, None);
             let clock_of = &mut clock;
-            let made: Result<Both<_>, _> = match elimination {
+            let made: Result<BothRenewed<_>, _> = match elimination {
                 Some(Staged { order, given }) => {
-                    let order = (&**order, given.as_deref());
+                    let order = (order, given.as_ref());
                     Exact::new(k, part, order, &settings, clock_of)
                         .map(|m| (Box::new(m) as _, None))
                 }
@@ -338,15 +381,8 @@ impl Job<'_> {
                 None => Schwarz::new(k, part, overlap, setup, &settings, clock_of)
                     .map(|m| (Box::new(m) as _, None)),
             };
-            let made = match clock.finish() {
-                None => Err(NoResult::Cancelled),
-                Some(seconds) => made.map(|m| (m, seconds)).map_err(NoResult::from),
-            };
-            let (m, seconds) = together(k, made)?;
-            k.check()?;
-            // a phase that one rank has takes no time on another
-            let largest = |own: Option<f64>| Some(k.of_all(own.unwrap_or(-1.0)));
-            runs.push(seconds.map(|own| largest(own).filter(|seconds| *seconds >= 0.0)));
+            let (m, seconds) = finished(k, clock.finish(), made)?;
+            runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
             self.record.times.numeric_kernel_s = self.record.times.numeric_s;
             if !self.measure.another(runs.len(), k.of_all(seconds_since(start))) {
@@ -354,4 +390,21 @@ impl Job<'_> {
             }
         }
     }
+}
+
+/// What all ranks have made in phases, and the longest seconds of each.
+pub(super) fn finished<L: Local, T>(
+    k: &Distributed<L>,
+    seconds: Option<PhaseSeconds>,
+    made: Result<T, SetupFailure>,
+) -> Result<(T, PhaseSeconds), NoResult> {
+    let made = match seconds {
+        None => Err(NoResult::Cancelled),
+        Some(seconds) => made.map(|made| (made, seconds)).map_err(NoResult::from),
+    };
+    let (made, seconds) = together(k, made)?;
+    k.check()?;
+    // a phase that one rank has takes no time on another
+    let largest = |own: Option<f64>| Some(k.of_all(own.unwrap_or(-1.0)));
+    Ok((made, seconds.map(|own| largest(own).filter(|seconds| *seconds >= 0.0))))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::checks::{accepted, chosen, of_symmetric, unsuited};
 use super::first_rank::{Found, Wanted, of_places};
@@ -60,6 +61,8 @@ impl Numbering {
 pub(super) struct Divided<'a> {
     pub(super) held: Cow<'a, Held>,
     pub(super) b: Cow<'a, [f64]>,
+    /// What the solve starts from; zero if nothing.
+    pub(super) guess: Option<Vec<f64>>,
     pub(super) scaling: Scaling,
     pub(super) numbering: Numbering,
     /// First block row of each subdomain, and their end.
@@ -73,9 +76,9 @@ pub(super) enum Order {
     /// There are none.
     None,
     /// Stage by stage.
-    Stages(Elimination),
+    Stages(Arc<Elimination>),
     /// In the order of the source, in stages.
-    Given(Elimination),
+    Given(Arc<Elimination>),
     /// Interfaces last, which these sides make; subdomains of a colour are farther apart than so many couplings. The
     /// ranks have to find them.
     Interfaces(Sides, usize),
@@ -85,25 +88,26 @@ impl Order {
     /// That of what one rank has found.
     pub(super) fn of(found: Option<Elimination>, used: schwarz::Choice) -> Self {
         let of_choice = if used == schwarz::Choice::Natural { Self::Given } else { Self::Stages };
-        found.map_or(Self::None, of_choice)
+        found.map_or(Self::None, |found| of_choice(Arc::new(found)))
     }
 }
 
 /// The order of exact factors, as a rank knows it.
-pub(super) struct Staged<'a> {
-    pub(super) order: Cow<'a, Elimination>,
+pub(super) struct Staged {
+    pub(super) order: Arc<Elimination>,
     /// Of each block row that has a place its number in that order, where that is not stage by stage.
-    pub(super) given: Option<Vec<u64>>,
+    pub(super) given: Option<Arc<[u64]>>,
 }
 
 /// What a rank has of a divided system.
 pub(super) struct Arranged<'a> {
     pub(super) layout: Layout,
     pub(super) part: Part,
-    /// Its part of the right-hand side.
+    /// Its part of the right-hand side, and of the guess.
     pub(super) rhs: Vec<f64>,
+    pub(super) guess: Option<Vec<f64>>,
     pub(super) places: Places<'a>,
-    pub(super) elimination: Option<Staged<'a>>,
+    pub(super) elimination: Option<Staged>,
 }
 
 /// Where the unknowns of a rank come from.
@@ -280,7 +284,7 @@ impl<'a> Divided<'a> {
         } else {
             Order::of(natural, used)
         };
-        Ok(Self { held, b, scaling, numbering, starts, elimination })
+        Ok(Self { held, b, guess: None, scaling, numbering, starts, elimination })
     }
 
     /// Brings rows to their owners; collective.
@@ -291,11 +295,12 @@ impl<'a> Divided<'a> {
         record: &mut Record,
     ) -> Result<Arranged<'_>, NoResult> {
         let begin = now();
-        let Self { held, b, numbering, starts, elimination, .. } = self;
+        let Self { held, b, guess, numbering, starts, elimination, .. } = self;
         let layout = Layout::new(starts, case.block_size, communicator.size())?;
         let stays = matches!(numbering, Numbering::Given);
         let moves = communicator.any(!stays || layout.rank_starts() != held.starts);
         let mut vectors = vec![Cow::Borrowed(&**b)];
+        vectors.extend(guess.as_deref().map(Cow::Borrowed));
         if let Order::Given(_) = elimination {
             let number = |at: usize| held.part.number(at / case.block_size) as f64;
             vectors.push(held.part.unknowns().map(number).collect());
@@ -309,21 +314,23 @@ impl<'a> Divided<'a> {
             part = agreed(communicator, rows.finish(u64::MAX))?;
             vectors = moved.into_iter().map(Cow::Owned).collect();
         }
-        let source = if vectors.len() > 1 { vectors.pop() } else { None };
+        let source = matches!(elimination, Order::Given(_)).then(|| vectors.pop()).flatten();
+        let mut guess = guess.as_ref().and_then(|_| vectors.pop()).map(Cow::into_owned);
         let mut rhs = vectors.pop().expect("the right-hand side").into_owned();
         let mut inner = None;
         let order = match elimination {
             Order::None => None,
-            Order::Stages(order) | Order::Given(order) => Some(Cow::Borrowed(order)),
+            Order::Stages(order) | Order::Given(order) => Some(Arc::clone(order)),
             Order::Interfaces(sides, reach) => {
                 let (found, order) = interfaces(communicator, &part, &layout, *sides, *reach);
                 part = renumbered(communicator, &part, layout.rank_starts(), &order)?;
                 let unknowns = scalar_order(&order, case.block_size);
                 rhs = reordered(&rhs, &unknowns);
+                guess = guess.map(|guess| reordered(&guess, &unknowns));
                 record.division.stages = Some(found.stages());
                 record.division.stage_efficiency = Some(found.efficiency);
                 inner = Some(unknowns);
-                Some(Cow::Owned(found))
+                Some(Arc::new(found))
             }
         };
         let layers = case.schwarz.layers(case.fill);
@@ -332,7 +339,7 @@ impl<'a> Divided<'a> {
         }
         let given = source.map(|source| {
             let own: Vec<f64> = source.iter().step_by(case.block_size).copied().collect();
-            of_places(communicator, &part, layout.rank_starts(), &own)
+            of_places(communicator, &part, layout.rank_starts(), &own).into()
         });
         let elimination = order.map(|order| Staged { order, given });
         if !stays || inner.is_some() {
@@ -343,6 +350,7 @@ impl<'a> Divided<'a> {
             layout,
             part,
             rhs,
+            guess,
             places: Places { divided: self, moves, inner },
             elimination,
         })

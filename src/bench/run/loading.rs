@@ -20,12 +20,13 @@ use crate::problem::{self, Folders, Source, file, generators};
 use crate::symbolic::partition::due;
 
 /// Whether the ranks make or get the rows of a case's system. The first rank has to have it as a whole for another order
-/// or scaling of the unknowns, or a field of a file, which it alone reads.
+/// or scaling of the unknowns, a field of a file, which it alone reads, or a step of a sequence.
 pub(crate) fn by_rows(case: &Case) -> bool {
     over_ranks(&case.backend)
         && case.ordering.is_natural()
         && case.scaling == Scaling::None
         && case.read_as == ReadAs::Expanded
+        && case.sequence.is_empty()
         && suits(case)
 }
 

@@ -10,6 +10,7 @@ use super::distributed::Run;
 use super::divided::{Divided, Numbering, Order, check, subdomains};
 use super::held::Held;
 use super::no_result::NoResult;
+use super::on_ranks::{self, StepTask};
 use super::range::Scaling;
 use super::{Job, Progress, Solved, closed};
 use crate::base::error::{Error, Result as Done};
@@ -39,7 +40,7 @@ struct Announcement {
 
 /// What all ranks do next.
 #[derive(Serialize, Deserialize)]
-enum Task {
+pub(super) enum Task {
     /// Make or get the rows of the system of this name, in blocks of this size.
     Load(String, usize, Zeros),
     /// Make this right-hand side for it.
@@ -48,11 +49,15 @@ enum Task {
     Clear,
     /// Run a case.
     Case(Box<CaseTask>),
+    /// Run steps of a sequence on this backend with so many threads each, until it ends.
+    Sequence(String, usize),
+    Step(Box<StepTask>),
+    SequenceEnds,
 }
 
 /// A case, as all ranks are told.
 #[derive(Serialize, Deserialize)]
-struct CaseTask {
+pub(super) struct CaseTask {
     case: Case,
     measure: Measure,
     /// Whether the first rank wants the solution.
@@ -63,35 +68,51 @@ struct CaseTask {
 
 /// What the first rank has found out of a system that it has as a whole.
 #[derive(Clone, Serialize, Deserialize)]
-struct Whole {
+pub(super) struct Whole {
     /// First block row of each subdomain, and their end.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     /// Of factors of the whole matrix.
-    elimination: Option<Elimination>,
+    pub(super) elimination: Option<Elimination>,
     /// The Schwarz method.
-    used: Choice,
-    size: SystemSize,
-    scaling: Scaling,
+    pub(super) used: Choice,
+    pub(super) size: SystemSize,
+    pub(super) scaling: Scaling,
 }
 
 impl Whole {
-    /// First block row that each rank has of the source, and their end: the first one has all.
-    fn held_starts(&self, ranks: usize) -> Vec<u64> {
-        let rows = self.size.block_rows as u64;
-        std::iter::once(0).chain(std::iter::repeat_n(rows, ranks)).collect()
+    /// The rows of a rank that has none, in blocks of this size.
+    pub(super) fn no_rows(block_size: usize) -> Part {
+        let none = Csr::new(0, 0, vec![0], Vec::new(), Vec::new()).expect("a matrix without rows");
+        Part::of_whole(&none.in_blocks(block_size).into(), 0..0)
     }
 
-    /// The system with rows of the source that a rank has.
-    fn held(&self, part: Part, ranks: usize) -> Held {
-        Held {
+    /// The system with rows of the source that one of so many ranks has, of which the first has all.
+    pub(super) fn divided(
+        &self,
+        part: Part,
+        ranks: usize,
+        (b, guess): (Vec<f64>, Option<Vec<f64>>),
+        numbering: Numbering,
+    ) -> Divided<'static> {
+        let rows = self.size.block_rows as u64;
+        let held = Held {
             name: String::new(),
             part,
-            starts: self.held_starts(ranks),
+            starts: std::iter::once(0).chain(std::iter::repeat_n(rows, ranks)).collect(),
             order: self.size.n as u64,
             entries: self.size.nnz as u64,
             grid: None,
             own_rhs: None,
             remarks: Vec::new(),
+        };
+        Divided {
+            held: Cow::Owned(held),
+            b: Cow::Owned(b),
+            guess,
+            scaling: self.scaling,
+            numbering,
+            starts: self.starts.clone(),
+            elimination: Order::of(self.elimination.clone(), self.used),
         }
     }
 }
@@ -101,23 +122,46 @@ fn revision() -> &'static str {
     std::hint::black_box(REVISION)
 }
 
-fn announce(communicator: &dyn Communicator, task: Task) -> Task {
+pub(super) fn announce(communicator: &dyn Communicator, task: Task) -> Task {
     let announced = Announcement { revision: revision().to_owned(), task };
     communicator.announce(&serde_json::to_vec(&announced).expect("numbers and words"));
     announced.task
 }
 
-/// As [`announce`], of a case, whose name is told with a signal.
-fn announce_case(communicator: &dyn Communicator, task: CaseTask) -> Box<CaseTask> {
+/// What a signal ends is told with the name of this case.
+pub(super) fn tell(communicator: &dyn Communicator, case: &Case) {
     if communicator.size() > 1 {
-        let Case { matrix, solver, precond, .. } = &task.case;
-        let ranks = communicator.size();
+        let (Case { matrix, solver, precond, .. }, ranks) = (case, communicator.size());
         interrupt::told_with(Some(format!("rank 0 of {ranks}, {matrix}, {solver}, {precond}")));
     }
+}
+
+/// As [`announce`], of a case.
+fn announce_case(communicator: &dyn Communicator, task: CaseTask) -> Box<CaseTask> {
+    tell(communicator, &task.case);
     match announce(communicator, Task::Case(Box::new(task))) {
         Task::Case(task) => task,
         _ => unreachable!("a case"),
     }
+}
+
+/// What the first rank announces next, if it does.
+///
+/// # Errors
+/// When it runs another program.
+fn announced(communicator: &dyn Communicator, bytes: &[u8]) -> Done<Option<Task>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (rank, own) = (communicator.rank(), revision());
+    let announced: Announcement =
+        serde_json::from_slice(bytes).map_err(|e| Error::run(format!("rank {rank}: {e}")))?;
+    let Announcement { revision: first, task } = announced;
+    if first != own {
+        let text = format!("rank {rank} runs {own}, rank 0 runs {first}");
+        return Err(Error::run(text).hint("start the same program on all hosts"));
+    }
+    Ok(Some(task))
 }
 
 /// Computes with the first rank until it announces nothing more: the part of the other ranks. `next` waits for an
@@ -128,20 +172,9 @@ fn announce_case(communicator: &dyn Communicator, task: CaseTask) -> Box<CaseTas
 #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "there is one rank"))]
 pub(crate) fn serve(communicator: &Rc<dyn Communicator>, next: impl Fn() -> Vec<u8>) -> Done<()> {
     let mut ranks = OfRanks::default();
-    loop {
-        let bytes = next();
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let announced: Announcement = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::run(format!("rank {}: {e}", communicator.rank())))?;
-        let Announcement { revision: first, task } = announced;
-        let (rank, own) = (communicator.rank(), revision());
-        if first != own {
-            let text = format!("rank {rank} runs {own}, rank 0 runs {first}");
-            return Err(Error::run(text).hint("start the same program on all hosts"));
-        }
-        // the first rank tells what went wrong, and records how a case ended
+    let next = || announced(&**communicator, &next());
+    // the first rank tells what went wrong, and records how a case ended
+    while let Some(task) = next()? {
         match task {
             Task::Load(spec, block_size, zeros) => {
                 _ = ranks.load_rows(&**communicator, &spec, block_size, zeros);
@@ -149,8 +182,13 @@ pub(crate) fn serve(communicator: &Rc<dyn Communicator>, next: impl Fn() -> Vec<
             Task::RightHandSide(spec) => _ = ranks.make_rhs(&**communicator, &spec),
             Task::Clear => ranks = OfRanks::default(),
             Task::Case(task) => ranks.follow(communicator, &task),
+            Task::Sequence(backend, threads) => {
+                on_ranks::follow(communicator, (&backend, threads), &next)?;
+            }
+            Task::Step(_) | Task::SequenceEnds => unreachable!("of a sequence"),
         }
     }
+    Ok(())
 }
 
 /// What a rank keeps between cases: its rows of a system, and of a right-hand side.
@@ -278,23 +316,22 @@ impl OfRanks {
             run.of_rows(held, &self.b);
             return;
         };
-        let whole = whole.clone();
-        let none = Csr::new(0, 0, vec![0], Vec::new(), Vec::new()).expect("a matrix without rows");
-        let none = Part::of_whole(&none.in_blocks(case.block_size).into(), 0..0);
-        let held = whole.held(none, communicator.size());
-        let Whole { starts, elimination, used, size, scaling } = whole;
-        let elimination = Order::of(elimination, used);
-        let numbering = Numbering::Given;
-        let (held, b) = (Cow::Owned(held), Cow::Owned(Vec::new()));
-        let divided = Divided { held, b, scaling, numbering, starts, elimination };
-        Run { record: Record { size, ..run.record }, ..run }.of(&divided);
+        let none = Whole::no_rows(case.block_size);
+        let given = Numbering::Given;
+        let divided = whole.divided(none, communicator.size(), (Vec::new(), None), given);
+        Run { record: Record { size: whole.size.clone(), ..run.record }, ..run }.of(&divided);
     }
 }
 
 impl Job<'_> {
     /// Runs a case of a system that the first rank has as a whole: its part.
     pub(super) fn lead(mut self) -> Option<Solved> {
-        let (communicator, ordered) = match self.divided() {
+        let found = self.refused().and_then(|()| {
+            let communicator = launch::communicator()?;
+            let ordered = self.ordered(communicator.size())?;
+            Ok((communicator, ordered))
+        });
+        let (communicator, ordered) = match found {
             Ok(found) => found,
             Err(why) => return self.ended(Err(why)),
         };
@@ -315,12 +352,8 @@ impl Job<'_> {
         let task =
             CaseTask { case: of_case, measure, with_solution: true, whole: Some(whole.clone()) };
         let task = announce_case(&*communicator, task);
-        let rows = record.size.block_rows as u64;
-        let held = whole.held(Part::of_whole(a, 0..rows), communicator.size());
-        let Whole { starts, elimination, used, scaling, .. } = whole;
-        let (held, b) = (Cow::Owned(held), Cow::Owned(b));
-        let elimination = Order::of(elimination, used);
-        let divided = Divided { held, b, scaling, numbering, starts, elimination };
+        let all = Part::of_whole(a, 0..record.size.block_rows as u64);
+        let divided = whole.divided(all, communicator.size(), (b, None), numbering);
         let measure = &task.measure;
         let with_solution = true;
         let run = Run { communicator, case, measure, with_solution, given, progress, record };
@@ -329,13 +362,15 @@ impl Job<'_> {
         solved
     }
 
-    /// Refuses what does not run over ranks, and divides the system.
-    fn divided(&mut self) -> Result<(Rc<dyn Communicator>, Ordered), NoResult> {
+    /// Refuses what does not run over ranks.
+    pub(super) fn refused(&mut self) -> Result<(), NoResult> {
+        check(self.case)?;
+        self.check_symmetry(&Cpu::sequential())
+    }
+
+    /// Divides the system among so many ranks.
+    pub(super) fn ordered(&mut self, ranks: usize) -> Result<Ordered, NoResult> {
         let case = self.case;
-        check(case)?;
-        self.check_symmetry(&Cpu::sequential())?;
-        let communicator = launch::communicator()?;
-        let ranks = communicator.size();
         let count = subdomains(case, ranks);
         let choice = chosen(case)?;
         let grid = self.problem.grid;
@@ -347,6 +382,6 @@ impl Job<'_> {
             stage_efficiency: ordered.elimination.as_ref().map(|order| order.efficiency),
             ..Division::default()
         };
-        Ok((communicator, ordered))
+        Ok(ordered)
     }
 }

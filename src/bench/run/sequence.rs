@@ -4,18 +4,16 @@ use std::sync::Arc;
 
 use super::crowd::Crowd;
 use super::phases::{self, PhaseClock, Stopwatch};
-use super::watch::{CaseMonitor, History};
+use super::step::Step;
 use super::{
-    Job, NoResult, Reuse, Solved, Stage, begun, closed, going, levels, range, scaling, traffic,
-    without_backend,
+    Job, NoResult, Reuse, Solved, Stage, begun, closed, on_ranks, range, scaling, without_backend,
 };
 use crate::base::error::Result;
-use crate::base::measure::median;
 use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
 use crate::case::{Case, Execution, Refactor};
-use crate::compute::krylov::{Outcome, Projection, SolveEnd, Solver, Stop, System, Transposed};
-use crate::compute::{Backend, Coef, Slot, Visitor, with_threads};
+use crate::compute::krylov::{Projection, Settings, System, Transposed};
+use crate::compute::{Backend, Clock, Visitor, over_ranks, with_threads};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
 use crate::matrix::{Csr, Equilibration, bsr};
@@ -25,7 +23,7 @@ use crate::methods::solver;
 use crate::problem::Problem;
 use crate::problem::sequence::other_size;
 use crate::record::Record;
-use crate::record::schema::SetupDone;
+use crate::record::schema::{SetupDone, Times};
 
 /// The system of a step.
 pub(crate) struct StepSystem {
@@ -68,6 +66,9 @@ pub(crate) fn solve_sequence(
 ) -> Result<bool> {
     let measure = &Measure { once: true, ..measure.clone() };
     let Some(first) = cases.first() else { return Ok(true) };
+    if over_ranks(&first.backend) {
+        return on_ranks::lead(cases, measure, steps);
+    }
     let loaded = steps.load(0)?;
     let entries = loaded.as_ref().map_or(usize::MAX, |system| system.problem.matrix.nnz());
     let run = Run { cases, measure, steps: &mut *steps, loaded: Some(loaded) };
@@ -76,8 +77,17 @@ pub(crate) fn solve_sequence(
         Some(Err(why)) => Some(why),
         None => None,
     };
+    none(cases, why.as_ref(), steps)
+}
+
+/// Hands over the records of steps whose backend is not there, or could not be made.
+pub(super) fn none(
+    cases: &[&Case],
+    why: Option<&crate::Error>,
+    steps: &mut dyn Steps,
+) -> Result<bool> {
     for (step, case) in cases.iter().enumerate() {
-        steps.done(step, without_backend(case, why.as_ref()).into())?;
+        steps.done(step, without_backend(case, why).into())?;
     }
     Ok(true)
 }
@@ -109,7 +119,7 @@ struct Left<K: Backend> {
 
 /// How long a preconditioner has been in use, and what it costs.
 #[derive(Debug, Default)]
-struct Lag {
+pub(super) struct Lag {
     /// Steps since it was made, the one included.
     steps: usize,
     /// Iterations of that step, and of the last one.
@@ -120,7 +130,7 @@ struct Lag {
 
 impl Lag {
     /// Whether the next step is to have a new one.
-    fn is_over(&self, refactor: Refactor) -> bool {
+    pub(super) fn is_over(&self, refactor: Refactor) -> bool {
         let over = match refactor {
             Refactor::Always => true,
             Refactor::Every(steps) => self.steps >= steps,
@@ -129,7 +139,7 @@ impl Lag {
         over || self.failed
     }
 
-    fn solved(&mut self, new: bool, iterations: usize, succeeded: bool) {
+    pub(super) fn solved(&mut self, new: bool, iterations: usize, succeeded: bool) {
         if new {
             (self.steps, self.fresh) = (0, iterations);
         }
@@ -158,7 +168,7 @@ impl Visitor for Run<'_> {
             if first != rows {
                 return Err(other_size(&case.matrix, number, rows, first));
             }
-            let before = [k.compile_seconds(), k.trial_seconds()];
+            let kernels = Kernels::before(k);
             let in_range = range::in_range(&problem.matrix, &b);
             let equilibrated = scaling::equilibrated(case, &in_range);
             let scaling = equilibrated.as_ref().map(|(_, of)| of);
@@ -183,10 +193,7 @@ impl Visitor for Run<'_> {
             };
             job.on(k);
             let done = job.step(k, &mut left, &mut lag, (number, guess));
-            let [compiled, tried] = before;
-            let since = |now: Option<f64>, before: Option<f64>| Some(now? - before.unwrap_or(0.0));
-            job.record.times.compile_s = since(k.compile_seconds(), compiled);
-            job.record.times.trial_s = since(k.trial_seconds(), tried);
+            kernels.record(k, &mut job.record.times);
             let (record, x) = (job.record, job.x);
             let Some(solved) = closed(record, x, done) else { return Ok(false) };
             steps.done(number, solved)?;
@@ -195,8 +202,25 @@ impl Visitor for Run<'_> {
     }
 }
 
+/// Seconds of compiling and choosing kernels before a step.
+pub(super) struct Kernels([Option<f64>; 2]);
+
+impl Kernels {
+    pub(super) fn before(k: &impl Clock) -> Self {
+        Self([k.compile_seconds(), k.trial_seconds()])
+    }
+
+    /// Records those of the step.
+    pub(super) fn record(self, k: &impl Clock, times: &mut Times) {
+        let [compiled, tried] = self.0;
+        let since = |now: Option<f64>, before: Option<f64>| Some(now? - before.unwrap_or(0.0));
+        times.compile_s = since(k.compile_seconds(), compiled);
+        times.trial_s = since(k.trial_seconds(), tried);
+    }
+}
+
 /// Whether two matrices store the same entries.
-fn one_pattern(a: &Csr, b: &Csr) -> bool {
+pub(super) fn one_pattern(a: &Csr, b: &Csr) -> bool {
     (a.row_ptr(), a.col_ind()) == (b.row_ptr(), b.col_ind())
 }
 
@@ -223,7 +247,7 @@ impl Job<'_> {
         };
         self.record.setup_done = Some(made);
         self.record_factors(k, &*now.m.0);
-        self.solve_step(k, &now, guess, number + 1)?;
+        self.solve_with(k, &now, guess, number + 1)?;
         crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
         let succeeded = self.record.status.succeeded();
         let new = made != SetupDone::None;
@@ -313,160 +337,37 @@ impl Job<'_> {
     }
 
     /// One solve.
-    fn solve_step<K: Backend + 'static>(
+    fn solve_with<K: Backend + 'static>(
         &mut self,
         k: &K,
         now: &Left<K>,
         guess: Option<Vec<f64>>,
-        step: usize,
+        number: usize,
     ) -> Result<(), NoResult> {
         let deflation = self.deflate(k)?;
-        self.check_vectors(k)?;
-        let n = self.a.rows();
-        let padded = |values: &[f64]| {
-            let mut values = values.to_vec();
-            values.resize(n, 0.0);
-            values
-        };
-        let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
-        k.upload(&padded(&self.system.b), &mut b);
-        let exponent = self.system.scaling.of_solution();
-        let guess = guess.map(|mut x| {
-            for v in &mut x {
-                *v = range::times(*v, -exponent);
-            }
-            if let Some(given) = self.given {
-                given.equilibration.unknowns(&mut x);
-            }
-            x
-        });
-        let mut start = None;
-        if let Some(guess) = guess {
-            if guess.iter().all(|v| v.is_finite()) {
-                let mut from = k.vector(n)?;
-                k.upload(&padded(&guess), &mut from);
-                start = Some(from);
-            } else {
-                self.record.remark("the last solution is not finite: starts from zero".into());
-            }
-        }
+        let guess = self.guess(guess);
         let (m, other_m) = &now.m;
-        let transposed =
-            now.other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
-        let second = deflation.as_ref().map(|d| d as &dyn Projection<K>);
-        let adapted = levels::adapted(k, self.case, n, &**m, second)?;
-        let system = System {
-            a: &now.matrix,
-            m: adapted.as_ref().map_or(&**m, |both| both),
-            b: &b,
-            transposed,
-            deflation: second.filter(|_| adapted.is_none()),
+        let (case, n) = (self.case, self.unknowns);
+        let solver = |k: &K, settings: &Settings, system: &System<K>| match case.execution {
+            Execution::Persistent => Ok(solver::in_kernel(&case.solver, k, settings, system)?),
+            _ => Ok(solver::lookup::<K>(&case.solver).expect("looked up before")(k, settings, n)?),
         };
-        let (outcome, seconds) = self.solve_from(k, system, start, &mut x, step)?;
-        let times = &mut self.record.times;
-        times.set_solve(&median(&[seconds]).expect("one solve"), false);
-        times.ms_per_iteration =
-            (outcome.iterations > 0).then(|| 1e3 * seconds / outcome.iterations as f64);
+        let step = Step {
+            matrix: &now.matrix,
+            m: &**m,
+            transposed: now
+                .other
+                .as_ref()
+                .zip(other_m.as_deref())
+                .map(|(a, m)| Transposed { a, m }),
+            second: deflation.as_ref().map(|d| d as &dyn Projection<K>),
+            solver: &solver,
+            number,
+        };
+        let b = &self.system.b;
+        let (x, outcome) = self.solve_step(k, &step, b, guess.as_deref())?;
         self.conclude(k, &x, &outcome);
         Ok(())
-    }
-
-    /// A solve that starts from `start`, if it does not from zero, and its seconds: that of `A d = b - A x0`, whose
-    /// tolerance is relative to the norm that a solve from zero begins with.
-    fn solve_from<K: Backend + 'static>(
-        &mut self,
-        k: &K,
-        system: System<K>,
-        start: Option<K::Vector>,
-        x: &mut K::Vector,
-        step: usize,
-    ) -> Result<(Outcome, f64), NoResult> {
-        let Case { rtol, max_iterations, .. } = *self.case;
-        let time_limit_s = self.measure.time_limit_s;
-        let mut stop = Stop { rtol, max_iterations, time_limit_s };
-        let (mut seconds, mut ratio, mut residual) = (0.0, 1.0, None);
-        self.begin(k, Stage::Solve(step))?;
-        if let Some(start) = &start {
-            let mut r = k.vector(self.a.rows())?;
-            let mark = k.mark();
-            system.m.residual(k, system.a, start, system.b, &mut r);
-            let [of_b, of_r] = self.monitored_norms(k, &system, [system.b, &r])?;
-            seconds = k.seconds(&mark, &k.mark());
-            ratio = of_r / of_b;
-            residual = Some(r).filter(|_| of_b > 0.0 && ratio.is_finite());
-        }
-        let Some((start, r)) = start.zip(residual) else {
-            let (outcome, solve_s) = self.solve_once(k, &system, stop, x, step)?;
-            return Ok((outcome, seconds + solve_s));
-        };
-        if rtol > 0.0 && ratio <= rtol {
-            k.copy(&start, x);
-            let (end, remark) = (SolveEnd::Converged, None);
-            return Ok((Outcome { end, iterations: 0, residual: ratio, remark }, seconds));
-        }
-        stop.rtol = rtol / ratio;
-        let system = System { b: &r, ..system };
-        let (outcome, solve_s) = self.solve_once(k, &system, stop, x, step)?;
-        let mark = k.mark();
-        k.axpby(Coef::ONE, &start, Coef::ONE, x);
-        seconds += solve_s + k.seconds(&mark, &k.mark());
-        Ok((Outcome { residual: outcome.residual * ratio, ..outcome }, seconds))
-    }
-
-    /// Norms of residuals as the solver monitors them.
-    fn monitored_norms<K: Backend>(
-        &self,
-        k: &K,
-        system: &System<K>,
-        residuals: [&K::Vector; 2],
-    ) -> Result<[f64; 2], NoResult> {
-        let with_m = solver::monitors_preconditioned(&self.case.solver, self.case.side);
-        let mut norms = [0.0; 2];
-        let mut z = if with_m { Some(k.vector(self.a.rows())?) } else { None };
-        for (norm, r) in norms.iter_mut().zip(residuals) {
-            match &mut z {
-                None => k.norm(r, Slot(0)),
-                Some(z) => {
-                    system.m.apply(k, r, z);
-                    k.norm(z, Slot(0));
-                }
-            }
-            let mut read = [0.0];
-            k.read(Slot(0), &mut read);
-            [*norm] = read;
-        }
-        Ok(norms)
-    }
-
-    /// The solve of one system from zero, and its seconds.
-    fn solve_once<K: Backend + 'static>(
-        &mut self,
-        k: &K,
-        system: &System<K>,
-        stop: Stop,
-        x: &mut K::Vector,
-        step: usize,
-    ) -> Result<(Outcome, f64), NoResult> {
-        let (case, n) = (self.case, self.a.rows());
-        let settings = case.solver_settings(stop);
-        let mut method: Box<dyn Solver<K>> = match case.execution {
-            Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, system)?,
-            _ => solver::lookup::<K>(&case.solver).expect("looked up before")(k, &settings, n)?,
-        };
-        let mut history = History::new(self.measure.history);
-        going(k, self.progress, Stage::Solve(step))?;
-        let stage = Stage::Solve(step);
-        let mut monitor = CaseMonitor::new(k, self.progress, stage, &mut history);
-        let mark = k.mark();
-        let outcome = method.solve(k, system, x, &mut monitor);
-        let seconds = k.seconds(&mark, &k.mark());
-        k.check()?;
-        if monitor.cancelled() {
-            return Err(NoResult::Cancelled);
-        }
-        self.keep_history(history);
-        self.record.traffic.memory_bytes = Some(traffic::held(k, system));
-        Ok((outcome, seconds))
     }
 }
 

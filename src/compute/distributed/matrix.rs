@@ -76,6 +76,16 @@ impl Rows {
         Ok(Self { own, coupling, ghosts })
     }
 
+    /// The entries that couple, with ghosts at these places.
+    fn coupling_at(&self, places: &[u32]) -> Coupling {
+        let (mut coupling, b) = (self.coupling.clone(), self.own.block_size());
+        for column in &mut coupling.columns {
+            let (block, within) = (*column as usize / b, *column % b as u32);
+            *column = places[block] * b as u32 + within;
+        }
+        coupling
+    }
+
     /// The rows of the transposed matrix that this rank has: each entry that couples two subdomains goes to the
     /// owner of its column. Collective.
     #[must_use]
@@ -125,6 +135,8 @@ pub struct Matrix<K: Local> {
     /// Bytes of the coupled rows, and of those of y.
     coupled_bytes: [usize; 2],
     halo: Halo<K>,
+    /// Of each block of ghosts its place among the values that the halo brings.
+    places: Vec<u32>,
 }
 
 impl<K: Local> Matrix<K> {
@@ -133,16 +145,21 @@ impl<K: Local> Matrix<K> {
     /// # Errors
     /// When they cannot be stored.
     pub fn new(k: &Distributed<K>, rows: &Rows, format: Format) -> Result<Self> {
-        let b = rows.own.block_size();
-        let (halo, places) = Halo::new(k, &rows.ghosts, b, |i| i)?;
-        let mut coupling = rows.coupling.clone();
-        for column in &mut coupling.columns {
-            let (block, within) = (*column as usize / b, *column % b as u32);
-            *column = places[block] * b as u32 + within;
-        }
+        let (halo, places) = Halo::new(k, &rows.ghosts, rows.own.block_size(), |i| i)?;
+        let coupling = rows.coupling_at(&places);
         let own = k.local().matrix(&rows.own, format)?;
         let coupled_bytes = [coupling.bytes(), 16 * coupling.rows.len()];
-        Ok(Self { own, coupled: k.local().coupled(coupling)?, coupled_bytes, halo })
+        Ok(Self { own, coupled: k.local().coupled(coupling)?, coupled_bytes, halo, places })
+    }
+
+    /// Takes the values of rows with the same pattern.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    pub fn set_values(&mut self, k: &Distributed<K>, rows: &Rows) -> Result<()> {
+        k.local().matrix_values(&mut self.own, &rows.own)?;
+        self.coupled = k.local().coupled(rows.coupling_at(&self.places))?;
+        Ok(())
     }
 
     /// The exchange of a product.

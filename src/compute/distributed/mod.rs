@@ -157,6 +157,11 @@ impl<K: Local> Distributed<K> {
         }
     }
 
+    /// Gives up the part and returns the device.
+    pub(crate) fn into_local(self) -> K {
+        self.local
+    }
+
     /// The device of this rank.
     pub fn local(&self) -> &K {
         &self.local

@@ -162,8 +162,8 @@ pub enum Shape {
     Other,
 }
 
-/// What a setup leaves to new values on the same pattern ([`renew`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a setup leaves to new values on the same pattern ([`renew`]), the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kept {
     /// Nothing: it is set up anew.
     Nothing,

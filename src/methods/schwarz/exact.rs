@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::order::layers;
 use super::rows::{Columns, Rows, needed, pattern, values};
-use super::with_overlap;
+use super::{Renewed, with_overlap};
 use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
@@ -22,7 +22,7 @@ use crate::compute::distributed::{
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
-use crate::methods::precond::{Phase, Phases, Settings, bilu};
+use crate::methods::precond::{Kept, Phase, Phases, Settings, bilu};
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::{FillPattern, Schedule, iluk_on};
 
@@ -36,6 +36,9 @@ pub struct Exact<K: Local> {
     blocks: usize,
     /// Solutions with the triangles, ghosts among them.
     v: RefCell<K::Vector>,
+    /// What new values take: the rows of the factors, and blocks from rank to rank after each stage.
+    rows: Rows,
+    shares: Vec<Blocks>,
 }
 
 /// Values of solves from rank to rank, after a stage.
@@ -183,7 +186,7 @@ impl<K: Local> Exact<K> {
     pub fn new(
         k: &Distributed<K>,
         part: &Part,
-        (order, given): (&Elimination, Option<&[u64]>),
+        (order, given): (&Arc<Elimination>, Option<&Arc<[u64]>>),
         settings: &Settings,
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
@@ -210,19 +213,19 @@ impl<K: Local> Exact<K> {
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
-        let mut made = Self { ilu, passes, blocks, v: RefCell::new(v) };
+        let mut made = Self { ilu, passes, blocks, v: RefCell::new(v), rows, shares };
         phases.begin(Phase::Numeric);
-        made.factorise(k, &rows, &a, settings.shift.fixed(), &shares)?;
+        made.factorise(k, part, &a, settings.shift.fixed())?;
         Ok(made)
     }
 
     /// Rows, pattern and values of this rank's factors.
-    fn symbolic<'a>(
+    fn symbolic(
         k: &Distributed<K>,
-        part: &'a Part,
-        (order, given): (&'a Elimination, Option<&'a [u64]>),
+        part: &Part,
+        (order, given): (&Arc<Elimination>, Option<&Arc<[u64]>>),
         settings: &Settings,
-    ) -> Result<(Rows<'a>, Arc<FillPattern>, Csr), SetupFailure> {
+    ) -> Result<(Rows, Arc<FillPattern>, Csr), SetupFailure> {
         let (a, mine) = (part.matrix(), part.places());
         let near = mine.start as u32..mine.end as u32;
         let mut inside = vec![false; part.blocks()];
@@ -239,24 +242,21 @@ impl<K: Local> Exact<K> {
         let mut places = vec![u32::MAX; known.len()];
         sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
         let numbers = sorted.iter().map(|&at| number(known[at as usize])).collect();
-        let all = Rows { order, given, part, own: part.own(), numbers };
+        let (order, given) = (Arc::clone(order), given.cloned());
+        let all = Rows { order, given, own: part.own(), numbers };
         let [limit, each, free] = bilu::room(k.local(), a);
         let found = {
-            let couplings = pattern(&all, &Columns::new(&known, near.clone(), places));
+            let couplings = pattern(&all, part, &Columns::new(&known, near, places));
             iluk_on(Threads::One, &couplings, settings.fill, settings.level_rule, limit)
         };
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
         let (pattern, kept) = needed(&found, &all);
         drop(found);
-        let mut places = vec![u32::MAX; known.len()];
-        for (place, &at) in kept.iter().enumerate() {
-            places[sorted[at as usize] as usize] = place as u32;
-        }
         let numbers = kept.iter().map(|&at| all.numbers[at as usize]).collect();
         let rows = Rows { numbers, ..all };
         SetupFailure::check_memory(8 * pattern.numbers(), free)?;
-        let a = values(&rows, &Columns::new(&known, near, places))?;
+        let a = values(&rows, part, &Columns::of(&rows, part))?;
         Ok((rows, Arc::new(pattern), a))
     }
 
@@ -265,16 +265,15 @@ impl<K: Local> Exact<K> {
     fn factorise(
         &mut self,
         k: &Distributed<K>,
-        rows: &Rows,
+        part: &Part,
         a: &Csr,
         shift: f64,
-        shares: &[Blocks],
     ) -> Result<(), SetupFailure> {
         let shift = match shift {
             0.0 => 0.0,
             relative => relative * k.communicator().largest(a.largest_diagonal()),
         };
-        let ilu = &mut self.ilu;
+        let Self { ilu, rows, shares, .. } = self;
         let broken = k.local().ilu_factor_in_stages(ilu, a, shift, &mut |stage, blocks| {
             shares[stage].pass(blocks);
         });
@@ -294,7 +293,7 @@ impl<K: Local> Exact<K> {
         let first = all.chunks_exact(3).min_by(|a, b| compare(a, b));
         match own {
             Some(why) if first == Some(&key[..]) => {
-                Err(SetupFailure::Breakdown(renumbered(why, rows)))
+                Err(SetupFailure::Breakdown(renumbered(why, rows, part)))
             }
             _ => Ok(()),
         }
@@ -302,10 +301,10 @@ impl<K: Local> Exact<K> {
 }
 
 /// With the number that the row has in the given order, or else in that of the subdomains.
-fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
+fn renumbered(why: Breakdown, rows: &Rows, part: &Part) -> Breakdown {
     let number = |row: usize| {
         let row = rows.numbers[row];
-        let given = rows.given.zip(rows.part.place(row));
+        let given = rows.given.as_ref().zip(part.place(row));
         given.map_or(row, |(given, place)| given[place]) as usize
     };
     match why {
@@ -369,12 +368,12 @@ fn passes<K: Local>(
         let first = pattern.upper.row_ptr[i as usize] as usize;
         (n + first + entry.expect("an entry of this rank")) as u32
     };
-    let shares = Share::new(k, rows.order, blocks, b * b, of_block);
+    let shares = Share::new(k, &rows.order, blocks, b * b, of_block);
     let values = |ghosts: Vec<usize>, sent: &dyn Fn(u64) -> u32| {
         let wanted =
             |i: usize| Wanted { row: number(i), column: number(i), place: in_solves(i) as u32 };
         let wanted = ghosts.into_iter().map(wanted).collect();
-        Share::new(k, rows.order, wanted, b, |row, _| sent(row))
+        Share::new(k, &rows.order, wanted, b, |row, _| sent(row))
     };
     let forward = values(forward, &|row| in_solves(place(row) as usize) as u32);
     // of z, which has own rows alone
@@ -387,6 +386,22 @@ fn passes<K: Local>(
         std::iter::from_fn(|| Some([all.next()?, all.next()?])).collect()
     });
     (passes, shares)
+}
+
+impl<K: Local> Renewed<K> for Exact<K> {
+    fn renew(
+        &mut self,
+        k: &Distributed<K>,
+        part: &Part,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<Kept, SetupFailure> {
+        phases.begin(Phase::Numeric);
+        let a = values(&self.rows, part, &Columns::of(&self.rows, part));
+        let a = k.together(a.map_err(SetupFailure::from))?;
+        self.factorise(k, part, &a, settings.shift.fixed())?;
+        Ok(Kept::Analysis)
+    }
 }
 
 impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {

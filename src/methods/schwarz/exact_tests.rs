@@ -29,7 +29,7 @@ struct System {
     unknowns: Vec<u32>,
     a: Csr,
     starts: Vec<usize>,
-    order: Elimination,
+    order: Arc<Elimination>,
 }
 
 impl System {
@@ -58,7 +58,8 @@ impl System {
             let named: Ordering = format!("subdomains:{count},partition={how}").parse().unwrap();
             assert_eq!(named.for_fill(k).order(a, grid).unwrap(), ordering);
         }
-        Self { source: a.clone(), ordering, unknowns, a: permuted, starts: divided.starts, order }
+        let (source, starts, order) = (a.clone(), divided.starts, Arc::new(order));
+        Self { source, ordering, unknowns, a: permuted, starts, order }
     }
 }
 
@@ -95,7 +96,7 @@ fn known(k: &Distributed<Cpu>, a: &Csr, fill: usize) -> Part {
 }
 
 /// Of each block row that a rank knows its number in the order of elimination, where that is not stage by stage.
-fn given(part: &Part, order: &Elimination) -> Option<Vec<u64>> {
+fn given(part: &Part, order: &Elimination) -> Option<Arc<[u64]>> {
     let number = |place: usize| u64::from(order.given[part.number(place) as usize]);
     (!order.given.is_empty()).then(|| (0..part.blocks()).map(number).collect())
 }
@@ -110,7 +111,7 @@ fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
         let part = known(&k, a, case.fill);
         let given = given(&part, order);
-        let order = (order, given.as_deref());
+        let order = (order, given.as_ref());
         let m = Exact::new(&k, &part, order, &case.preconditioning(), &mut ()).unwrap();
         let (mut v, mut z) = (k.vector(own.len()).unwrap(), k.vector(own.len()).unwrap());
         k.upload(&r[own.clone()], &mut v);
@@ -227,7 +228,7 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
                 let case = Case::default();
                 let part = known(&k, &a, case.fill);
                 let given = given(&part, &order);
-                let order = (&order, given.as_deref());
+                let order = (&order, given.as_ref());
                 match Exact::new(&k, &part, order, &case.preconditioning(), &mut ()) {
                     Ok(_) => None,
                     Err(SetupFailure::Breakdown(Breakdown::Singular(block))) => Some(block.row),
@@ -250,7 +251,7 @@ fn broken(system: &System, ranks: usize, case: &Case) -> Vec<(usize, Breakdown)>
         let settings = case.preconditioning();
         let part = known(&k, &system.a, settings.fill);
         let given = given(&part, &system.order);
-        let order = (&system.order, given.as_deref());
+        let order = (&system.order, given.as_ref());
         match Exact::new(&k, &part, order, &settings, &mut ()) {
             Ok(_) => None,
             Err(SetupFailure::Breakdown(why)) => Some((own, why)),

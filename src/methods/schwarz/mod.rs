@@ -22,12 +22,32 @@ use crate::compute::distributed::part::Part;
 use crate::compute::distributed::{Distributed, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
-use crate::methods::precond::{self, Phase, Phases, Ready, Settings, Setup, jacobi};
+use crate::methods::precond::{self, Kept, Phase, Phases, Ready, Settings, Setup, jacobi};
 use rows::Columns;
+
+/// A preconditioner over ranks that takes new values.
+pub trait Renewed<K: Local>: Preconditioner<Distributed<K>> {
+    /// Takes the values of `a`, which has the pattern, and the rows, of the part that it was made of; collective. What
+    /// was kept on this rank.
+    ///
+    /// # Errors
+    /// Those of the setup; the other ranks do not hear of them. Then it is of no use.
+    fn renew(
+        &mut self,
+        k: &Distributed<K>,
+        a: &Part,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<Kept, SetupFailure>;
+}
 
 /// The preconditioners of a rank's subdomains.
 pub struct Schwarz<K: Local> {
     parts: Vec<Subdomain<K>>,
+    /// Layers of block rows around each.
+    overlap: usize,
+    /// Of the transposed matrix.
+    transposed: bool,
     /// Values of other ranks that the overlaps take.
     halo: Halo<K>,
 }
@@ -215,14 +235,9 @@ impl<K: Local + 'static> Schwarz<K> {
         phases.begin(Phase::Analysis);
         let (layout, a, b) = (k.layout(), part.matrix(), part.block_size());
         let rank = k.communicator().rank();
-        let mut inside = vec![false; part.blocks()];
         let mine = part.places();
-        let at = |start: usize| (mine.start + start / b) as u32;
-        let own = k.starts().windows(2).map(|w| at(w[0])..at(w[1]));
-        let own: Vec<Range<u32>> = own.collect();
-        let blocks = own.iter().map(|own| with_overlap(a, own.clone(), overlap, &mut inside));
-        let blocks: Vec<Vec<u32>> = blocks.collect();
-        let mut others: Vec<u32> = blocks.iter().flatten().copied().collect();
+        let blocks = blocks(part, k.starts(), overlap);
+        let mut others: Vec<u32> = blocks.iter().flat_map(|(_, rows)| rows).copied().collect();
         others.retain(|&row| !mine.contains(&(row as usize)));
         others.sort_unstable();
         others.dedup();
@@ -237,8 +252,8 @@ impl<K: Local + 'static> Schwarz<K> {
             Err(_) => (row as usize - mine.start) * b,
         };
         let (mut parts, mut others) = (Vec::with_capacity(blocks.len()), Vec::new());
-        for (s, blocks) in blocks.iter().enumerate() {
-            let matrix = Arc::new(principal(a, blocks, own[s].clone())?);
+        for (s, (own, blocks)) in blocks.iter().enumerate() {
+            let matrix = Arc::new(principal(a, blocks, own.clone())?);
             let number = layout.subdomains(rank).start + s;
             let mirrored = transposed.then(|| Arc::new(matrix.transposed()));
             let both = (&matrix, mirrored.as_ref());
@@ -263,9 +278,19 @@ impl<K: Local + 'static> Schwarz<K> {
                 others.push(Subdomain { m, extended: extended()? });
             }
         }
-        let other = of_other.map(|halo| Self { parts: others, halo });
-        Ok((Self { parts, halo: of_m }, other))
+        let other = of_other.map(|halo| Self { parts: others, overlap, transposed, halo });
+        Ok((Self { parts, overlap, transposed: false, halo: of_m }, other))
     }
+}
+
+/// Block rows of each subdomain of a rank, which begin at the unknowns `starts`, and these with `overlap` layers around
+/// them: places in the part.
+fn blocks(part: &Part, starts: &[usize], overlap: usize) -> Vec<(Range<u32>, Vec<u32>)> {
+    let (a, b, mine) = (part.matrix(), part.block_size(), part.places());
+    let mut inside = vec![false; part.blocks()];
+    let at = |start: usize| (mine.start + start / b) as u32;
+    let own = starts.windows(2).map(|w| at(w[0])..at(w[1]));
+    own.map(|own| (own.clone(), with_overlap(a, own, overlap, &mut inside))).collect()
 }
 
 /// A breakdown with the number of its subdomain, where there are several.
@@ -275,6 +300,31 @@ fn of_subdomain(why: SetupFailure, number: usize, count: usize) -> SetupFailure 
             SetupFailure::Broken(format!("{what} of subdomain {number}"))
         }
         other => other,
+    }
+}
+
+impl<K: Local + 'static> Renewed<K> for Schwarz<K> {
+    fn renew(
+        &mut self,
+        k: &Distributed<K>,
+        part: &Part,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<Kept, SetupFailure> {
+        let (layout, mut kept) = (k.layout(), Kept::Analysis);
+        let first = layout.subdomains(k.communicator().rank()).start;
+        let blocks = blocks(part, k.starts(), self.overlap);
+        for (s, (Subdomain { m, .. }, (own, blocks))) in
+            self.parts.iter_mut().zip(blocks).enumerate()
+        {
+            let mut matrix = principal(part.matrix(), &blocks, own)?;
+            if self.transposed {
+                matrix = matrix.transposed();
+            }
+            let renewed = precond::renew(m, k.local(), &Arc::new(matrix), settings, phases);
+            kept = kept.min(renewed.map_err(|e| of_subdomain(e, first + s, layout.count()))?);
+        }
+        Ok(kept)
     }
 }
 

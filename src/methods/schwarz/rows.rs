@@ -1,6 +1,8 @@
 //! Block rows around those of a rank, as its part of factors of the whole matrix has them.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::base::error::Result;
 use crate::compute::distributed::part::Part;
@@ -10,19 +12,17 @@ use crate::symbolic::FillPattern;
 use crate::symbolic::interfaces::Elimination;
 
 /// Block rows that a rank's factors have, stage by stage.
-pub(super) struct Rows<'a> {
-    pub(super) order: &'a Elimination,
+pub(super) struct Rows {
+    pub(super) order: Arc<Elimination>,
     /// Of each block row of the part its number in the order of elimination, where that is not stage by stage.
-    pub(super) given: Option<&'a [u64]>,
-    /// What this rank has of the matrix.
-    pub(super) part: &'a Part,
+    pub(super) given: Option<Arc<[u64]>>,
     /// Block rows of this rank.
     pub(super) own: Range<u64>,
     /// Numbers of all.
     pub(super) numbers: Vec<u64>,
 }
 
-impl Rows<'_> {
+impl Rows {
     /// Ascends in the order of the rows here.
     fn key(&self, row: u64) -> (usize, u64) {
         (self.order.stage(row as usize), row)
@@ -32,13 +32,6 @@ impl Rows<'_> {
     pub(super) fn place(&self, row: u64) -> Option<u32> {
         let key = self.key(row);
         self.numbers.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
-    }
-
-    /// Places of a row's unknowns in what this rank has of the matrix.
-    fn unknowns(&self, row: u64) -> Range<usize> {
-        let (place, b) =
-            (self.part.place(row).expect("a row that is known"), self.part.block_size());
-        place * b..(place + 1) * b
     }
 
     /// Of `rows`, places in `numbers`, the order in which they are to be.
@@ -51,10 +44,16 @@ impl Rows<'_> {
     }
 }
 
+/// Places of a block row's unknowns in what a rank has of the matrix.
+fn unknowns(part: &Part, row: u64) -> Range<usize> {
+    let (place, b) = (part.place(row).expect("a row that is known"), part.block_size());
+    place * b..(place + 1) * b
+}
+
 /// Finds block columns among rows.
 pub(super) struct Columns<'a> {
     /// The rows, ascending.
-    known: &'a [u32],
+    known: Cow<'a, [u32]>,
     /// Some of them that are consecutive, from the place `first` on.
     near: Range<u32>,
     first: usize,
@@ -66,27 +65,51 @@ impl<'a> Columns<'a> {
     /// `numbers[i]` is that of row `known[i]`.
     pub(super) fn new(known: &'a [u32], near: Range<u32>, numbers: Vec<u32>) -> Self {
         let first = known.partition_point(|&row| row < near.start);
-        Self { known, near, first, numbers }
+        Self { known: known.into(), near, first, numbers }
+    }
+
+    /// Those of a rank's factors, all of its own rows among them.
+    pub(super) fn of(rows: &Rows, part: &Part) -> Self {
+        let own = part.places();
+        let place = |row: u64| part.place(row).expect("a row that is known") as u32;
+        let others = rows.numbers.iter().filter(|row| !rows.own.contains(row));
+        let mut known: Vec<u32> = others.map(|&row| place(row)).collect();
+        known.sort_unstable();
+        let near = own.start as u32..own.end as u32;
+        let first = known.partition_point(|&row| row < near.start);
+        known.splice(first..first, near.clone());
+        let mut numbers = vec![u32::MAX; known.len()];
+        let mut made = Self { known: known.into(), near, first, numbers: Vec::new() };
+        for (number, &row) in (0..).zip(&rows.numbers) {
+            numbers[made.at(place(row)).expect("added above")] = number;
+        }
+        made.numbers = numbers;
+        made
+    }
+
+    /// Where a row is among those that are known.
+    #[inline]
+    fn at(&self, row: u32) -> Option<usize> {
+        if self.near.contains(&row) {
+            Some(self.first + (row - self.near.start) as usize)
+        } else {
+            self.known.binary_search(&row).ok()
+        }
     }
 
     #[inline]
     pub(super) fn number(&self, column: u32) -> Option<u32> {
-        let at = if self.near.contains(&column) {
-            self.first + (column - self.near.start) as usize
-        } else {
-            self.known.binary_search(&column).ok()?
-        };
-        Some(self.numbers[at]).filter(|&number| number != u32::MAX)
+        Some(self.numbers[self.at(column)?]).filter(|&number| number != u32::MAX)
     }
 }
 
 /// Couplings between rows, in their order.
-pub(super) fn pattern(rows: &Rows, columns: &Columns) -> Pattern<'static> {
-    let (a, b) = (rows.part.matrix(), rows.part.block_size());
+pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'static> {
+    let (a, b) = (part.matrix(), part.block_size());
     let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
     for &row in &rows.numbers {
         let first = col_ind.len();
-        for i in rows.unknowns(row) {
+        for i in unknowns(part, row) {
             let mut last = u32::MAX;
             for block in a.row(i).0.iter().map(|column| column / b as u32) {
                 if block != last {
@@ -112,12 +135,12 @@ pub(super) fn pattern(rows: &Rows, columns: &Columns) -> Pattern<'static> {
 }
 
 /// The entries of this rank's rows; those of others are empty.
-pub(super) fn values(rows: &Rows, columns: &Columns) -> Result<Csr> {
-    let (a, b) = (rows.part.matrix(), rows.part.block_size());
+pub(super) fn values(rows: &Rows, part: &Part, columns: &Columns) -> Result<Csr> {
+    let (a, b) = (part.matrix(), part.block_size());
     let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
     let mut unsorted: Vec<(u32, f64)> = Vec::new();
     for (at, &row) in rows.numbers.iter().enumerate() {
-        for i in rows.unknowns(row) {
+        for i in unknowns(part, row) {
             if rows.is_own(at) {
                 let (cols, entries) = a.row(i);
                 let first = col_ind.len();
