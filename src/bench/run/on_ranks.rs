@@ -302,7 +302,7 @@ impl<L: Local + 'static> Leader<L> {
         let due = has_phases && (scaled || self.lag.is_over(job.case.refactor));
         let size = job.record.size.clone();
         let whole = Whole { size, scaling: job.system.scaling, ..last.whole };
-        let last = Last { a, exponent, equilibration, whole, ..last };
+        let last = Last { a, whole, exponent, equilibration, ..last };
         Ok((last, SetupOf::Values { due }))
     }
 }
