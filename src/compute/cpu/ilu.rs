@@ -6,6 +6,7 @@
 )]
 
 mod repeated;
+mod runs;
 mod supernodes;
 
 use std::ops::Range;
@@ -20,6 +21,7 @@ use super::parts::Blocks;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::Values;
+pub(super) use runs::Runs;
 pub(super) use supernodes::Supernodes;
 
 use crate::base::choices::FactorPrecision;
@@ -44,6 +46,8 @@ pub struct BlockIlu {
     levels: OnceLock<[usize; 2]>,
     /// Rows that one thread takes together.
     pub(super) supernodes: Option<Supernodes>,
+    /// Rows whose columns solves know from others.
+    pub(super) runs: Option<Runs>,
     /// Order of the vectors, where it is not that of the factors.
     pub(super) renumbered: Option<Numbering>,
 }
@@ -78,6 +82,7 @@ impl BlockIlu {
             spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
             values: Values::zeros(pattern, precision),
             supernodes: Supernodes::of(pattern),
+            runs: Runs::of(pattern),
             pattern: Arc::clone(pattern),
             plan,
             levels,

@@ -6,11 +6,12 @@
 )]
 
 mod rows;
+mod runs;
 
 use std::ops::Range;
 
 use super::block::{BlockSize, with_block_size, with_small_block_size};
-use super::ilu::{BlockIlu, Plan, Supernodes};
+use super::ilu::{BlockIlu, Plan, Runs, Supernodes};
 use super::multiversion::multiversion;
 use super::shared::Shared;
 use super::simd::Simd;
@@ -66,6 +67,7 @@ struct Factors<'a, N> {
     upper: PatternView<'a>,
     numbers: N,
     supernodes: Option<&'a Supernodes>,
+    runs: Option<&'a Runs>,
 }
 
 impl<'a, N: Numbers> Factors<'a, N> {
@@ -75,6 +77,7 @@ impl<'a, N: Numbers> Factors<'a, N> {
             upper: ilu.pattern.upper.view(),
             numbers,
             supernodes: ilu.supernodes.as_ref().filter(|_| N::ALIKE),
+            runs: ilu.runs.as_ref().filter(|_| N::ALIKE),
         }
     }
 
@@ -118,6 +121,9 @@ fn forward_body<K: BlockSize, N: Numbers, S: Simd>(
     z: &mut [f64],
 ) {
     let (z, b, first) = (Shared::new(z), size.b(), rows.start);
+    if let Some(runs) = f.runs.filter(|_| b == 1) {
+        return forward_runs(s, size, (f, runs), r, z, rows);
+    }
     let Some(nodes) = f.supernodes.filter(|_| b == 1) else {
         for i in rows {
             let at = (i - first) * b;
@@ -147,6 +153,9 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
     z: &mut [f64],
 ) {
     let z = Shared::new(z);
+    if let Some(runs) = f.runs.filter(|_| size.b() == 1) {
+        return backward_runs(s, size, (f, runs), z, rows);
+    }
     let Some(nodes) = f.supernodes.filter(|_| size.b() == 1) else {
         for i in rows.rev() {
             backward_row_body(s, size, f, z, i);
@@ -166,6 +175,51 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
     }
 }
 
+/// Run by run; r begins with the first of `rows`.
+#[inline(always)]
+fn forward_runs<K: BlockSize, N: Numbers, S: Simd>(
+    s: S,
+    size: K,
+    (f, runs): (Factors<N>, &Runs),
+    r: &[f64],
+    z: Shared,
+    rows: Range<usize>,
+) {
+    let first = rows.start;
+    for run in runs.ahead(rows) {
+        let r = &r[run.start - first..run.end - first];
+        if !f.numbers.forward_run(s, f.lower, r, z, run.clone()) {
+            for (i, r) in run.zip(r.chunks_exact(1)) {
+                forward_row_body(s, size, f, r, z, i);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn backward_runs<K: BlockSize, N: Numbers, S: Simd>(
+    s: S,
+    size: K,
+    (f, runs): (Factors<N>, &Runs),
+    z: Shared,
+    rows: Range<usize>,
+) {
+    for run in runs.behind(rows) {
+        if !f.numbers.backward_run(s, f.upper, z, run.clone()) {
+            for i in run.rev() {
+                backward_row_body(s, size, f, z, i);
+            }
+        }
+    }
+}
+
+/// The rows of a task, where they follow each other: ascending or descending.
+fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
+    let (first, last) = (*rows.first()? as usize, *rows.last()? as usize);
+    debug_assert!(rows.is_sorted() || rows.is_sorted_by(|a, b| a > b));
+    (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
+}
+
 /// Rows of one task.
 #[inline(always)]
 fn forward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
@@ -176,6 +230,11 @@ fn forward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
     z: Shared,
     rows: &[u32],
 ) {
+    if let Some(runs) = f.runs.filter(|_| size.b() == 1)
+        && let Some(rows) = consecutive(rows)
+    {
+        return forward_runs(s, size, (f, runs), &r[rows.clone()], z, rows);
+    }
     for &i in rows {
         let (i, b) = (i as usize, size.b());
         forward_row_body(s, size, f, &r[i * b..(i + 1) * b], z, i);
@@ -191,6 +250,11 @@ fn backward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
     z: Shared,
     rows: &[u32],
 ) {
+    if let Some(runs) = f.runs.filter(|_| size.b() == 1)
+        && let Some(rows) = consecutive(rows)
+    {
+        return backward_runs(s, size, (f, runs), z, rows);
+    }
     for &i in rows {
         backward_row_body(s, size, f, z, i as usize);
     }
@@ -260,6 +324,48 @@ mod tests {
             ilu.factor(&a, 0.0, true).unwrap();
             apply(&ilu, &r, &mut together, true);
             assert!(together.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()), "{b}");
+        }
+    }
+
+    /// Also where threads have parts of runs, and where several ranks do.
+    #[test]
+    fn runs_solve_to_the_bits_of_row_by_row() {
+        let k = Cpu::parallel(Some(3)).unwrap();
+        let a = problem::load("poisson3d:37x19x23", ReadAs::Expanded).unwrap().matrix;
+        let n = a.rows();
+        let r: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
+        let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        for (fill, precision) in [
+            (0, FactorPrecision::Float64),
+            (1, FactorPrecision::Float64),
+            // of more columns than have a loop of their own
+            (3, FactorPrecision::Float64),
+            (0, FactorPrecision::Float32),
+            (1, FactorPrecision::Float16),
+            (0, FactorPrecision::Adaptive),
+        ] {
+            let pattern =
+                iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap().into();
+            let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
+            k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
+            let [mut alone, mut together, mut parts, mut by_rows] =
+                std::array::from_fn(|_| vec![0.0; n]);
+            apply(&ilu, &r, &mut alone, true);
+            k.pooled(|| apply(&ilu, &r, &mut together, false));
+            let ranges = [0..5, 5..6, 6..7001, 7001..n];
+            for rows in ranges.clone() {
+                forward_part(&ilu, rows.clone(), &r[rows.start..], &mut parts);
+            }
+            for rows in ranges.into_iter().rev() {
+                backward_part(&ilu, rows, &mut parts);
+            }
+            assert!(ilu.plan.is_some() && ilu.runs.take().is_some());
+            apply(&ilu, &r, &mut by_rows, true);
+            let expected = bits(&by_rows);
+            assert!(by_rows.iter().all(|z| z.is_finite()), "{fill} {precision:?}");
+            for (found, how) in [(alone, "alone"), (together, "together"), (parts, "parts")] {
+                assert!(bits(&found) == expected, "{fill} {precision:?} {how}");
+            }
         }
     }
 }

@@ -1,0 +1,119 @@
+//! Runs of factors with blocks of one: consecutive rows whose columns are at the same distances from the diagonal, as
+//! the rows along a line of a grid have them. Solves read the columns of the first row of a run alone.
+
+use std::ops::Range;
+
+use crate::matrix::pattern::PatternView;
+use crate::symbolic::FillPattern;
+
+/// Mean rows of a run below which rows are taken one by one.
+const FEWEST: usize = 4;
+
+/// Where runs end in each triangle.
+pub(in super::super) struct Runs {
+    lower: Vec<u32>,
+    upper: Vec<u32>,
+}
+
+impl Runs {
+    /// Those of both triangles; `None` where they are short.
+    pub(super) fn of(pattern: &FillPattern) -> Option<Self> {
+        if pattern.block_size() > 1 {
+            return None;
+        }
+        Some(Self { lower: ends(pattern.lower.view())?, upper: ends(pattern.upper.view())? })
+    }
+
+    /// Those of the lower triangle within `rows`, ascending.
+    pub(in super::super) fn ahead(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let first = self.lower.partition_point(|&end| end as usize <= rows.start);
+        let mut start = rows.start;
+        self.lower[first..].iter().map_while(move |&end| {
+            let run = start..(end as usize).min(rows.end);
+            start = run.end;
+            (!run.is_empty()).then_some(run)
+        })
+    }
+
+    /// Those of the upper triangle within `rows`, descending.
+    pub(in super::super) fn behind(
+        &self,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let before = self.upper.partition_point(|&end| (end as usize) < rows.end);
+        let mut end = rows.end;
+        let starts = self.upper[..before].iter().rev().map(|&end| end as usize).chain([0]);
+        starts.map_while(move |start| {
+            let run = start.max(rows.start)..end;
+            end = run.start;
+            (!run.is_empty()).then_some(run)
+        })
+    }
+}
+
+/// Ends of the runs of a triangle.
+fn ends(of: PatternView) -> Option<Vec<u32>> {
+    let rows = of.row_ptr.len() - 1;
+    let most = rows / FEWEST;
+    let mut ends = Vec::new();
+    for i in 1..rows {
+        let (before, own) = (of.row(i - 1), of.row(i));
+        let alike = before.len() == own.len() && before.iter().zip(own).all(|(&a, &b)| a + 1 == b);
+        if !alike {
+            ends.push(i as u32);
+            if ends.len() > most {
+                return None;
+            }
+        }
+    }
+    ends.push(rows as u32);
+    Some(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
+    use crate::problem::load;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn runs_of_any_rows_cover_them_in_order_with_columns_at_the_same_distances() {
+        for (name, fill) in [("poisson3d:11x4x3", 0), ("poisson3d:41x3x3", 2)] {
+            let a = load(name, ReadAs::Expanded).unwrap().matrix;
+            let pattern = iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap();
+            let runs = Runs::of(&pattern).unwrap();
+            let n = a.rows();
+            assert!(runs.lower.len() * FEWEST <= n && runs.upper.len() * FEWEST <= n);
+            let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
+            for rows in [0..n, 5..n, 0..7, 13..14, 12..n - 3, 9..9] {
+                let ahead: Vec<_> = runs.ahead(rows.clone()).collect();
+                assert!(ahead.iter().cloned().flatten().eq(rows.clone()), "{rows:?} {ahead:?}");
+                let behind: Vec<_> = runs.behind(rows.clone()).collect();
+                assert!(behind.iter().flat_map(|run| run.clone().rev()).eq(rows.rev()));
+                for (runs, of) in [(ahead, lower), (behind, upper)] {
+                    for run in runs {
+                        let of_first = of.row(run.start);
+                        for i in run.clone() {
+                            let moved = of_first.iter().map(|&j| j + (i - run.start) as u32);
+                            assert!(moved.eq(of.row(i).iter().copied()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_without_runs_have_none() {
+        let a = load("poisson3d:9", ReadAs::Expanded).unwrap().matrix;
+        let order: Vec<u32> = (0..729).map(|i| i * 200 % 729).collect();
+        let a = a.permuted(&order);
+        let pattern = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).unwrap();
+        assert!(Runs::of(&pattern).is_none());
+        let a = load("poisson3d:9", ReadAs::Expanded).unwrap().matrix.in_blocks(3);
+        let pattern = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).unwrap();
+        assert!(Runs::of(&pattern).is_none());
+    }
+}
