@@ -27,6 +27,34 @@ fn main() {
     let fonts = [("regular", dejavu::sans::regular()), ("bold", dejavu::sans::bold())];
     pack("fonts", &fonts.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
     describe(&root.join("src/compute/cuda/sptrsv"), "trisolves.rs");
+    let variable = |name| env::var(name).unwrap_or_default();
+    if variable("PROFILE") == "release"
+        && variable("DEBUG") == "false"
+        && linker_takes(&rustc, FOLD)
+    {
+        println!("cargo:rustc-link-arg-bins={FOLD}");
+    }
+}
+
+/// Keeps one of all functions with the same instructions. Debuggers and profilers would name the wrong ones.
+const FOLD: &str = "-Wl,--icf=all";
+
+/// Whether programs can be linked with `argument`: LLD, the linker of rustc on x86-64 Linux, knows options that that of
+/// GNU does not.
+fn linker_takes(rustc: &str, argument: &str) -> bool {
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    write("probe.rs", b"fn main() {}");
+    let mut probe = Command::new(rustc);
+    probe.current_dir(&folder).args(["probe.rs", "-C", &format!("link-arg={argument}")]);
+    if let Ok(target) = env::var("TARGET") {
+        probe.args(["--target", &target]);
+    }
+    if let Ok(linker) = env::var("RUSTC_LINKER") {
+        probe.args(["-C", &format!("linker={linker}")]);
+    }
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    probe.args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
+    probe.output().is_ok_and(|output| output.status.success())
 }
 
 /// What the program is made of.
