@@ -13,9 +13,9 @@ use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
-use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 
 /// A fixed-size array of zeros to begin with, aligned to a cache line, in huge pages where the system
 /// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
@@ -163,11 +163,7 @@ pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
             to.write(*from);
         }
     };
-    if parallel {
-        places.into_par_iter().for_each(copy);
-    } else {
-        places.into_iter().for_each(copy);
-    }
+    Threads::when(parallel).each(places, copy);
     // SAFETY: the parts have written every entry
     unsafe { joined.set_len(all) };
     joined

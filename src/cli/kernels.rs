@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use cudarc::driver::{DriverError, result, sys};
-use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::base::units::seconds;
 use crate::cli::output;
 use crate::cli::tune::counts;
@@ -43,10 +43,8 @@ pub(super) fn run(args: &KernelsArgs) -> Result<ExitCode> {
     };
     let sizes = counts(&args.block_size, 1, 128).map_err(|e| e.in_file("--block-size"))?;
     let version = nvrtc::version()?;
-    let programs: Vec<Program> = programs(&sizes)
-        .into_par_iter()
-        .map(|(source, size)| Program::compile(source, size, arch))
-        .collect();
+    let programs: Vec<Program> =
+        Threads::Pool.each(programs(&sizes), |(source, size)| Program::compile(source, size, arch));
     let mut report = report(&programs);
     report.sheets[0].preamble =
         vec![format!("{}, NVRTC {}.{}", nvrtc::arch_name(arch), version.0, version.1)];

@@ -1,7 +1,5 @@
 //! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
 
-use rayon::prelude::*;
-
 use super::Csr;
 use crate::base::choices::Format;
 use crate::base::memory::Buffer;
@@ -45,7 +43,7 @@ impl Bsr {
             (of_row, rest) = rest.split_at_mut((ends[1] - ends[0]) as usize * b * b);
             rows.push((i, &col_ind[ends[0] as usize..ends[1] as usize], of_row));
         }
-        rows.into_par_iter().with_min_len(256).for_each(|(i, blocks, values)| {
+        Threads::Pool.each(rows, |(i, blocks, values)| {
             for r in 0..b {
                 let (cols, row) = a.row(i * b + r);
                 if cols.len() == blocks.len() * b {

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use rayon::prelude::*;
-
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 
@@ -205,8 +203,12 @@ impl Csr {
         /// Values that are looked at together, which is many times faster than one by one.
         const PART: usize = 1 << 13;
         let finite = |part: &[f64]| part.iter().fold(true, |all, v| all & v.is_finite());
-        let parts = self.values.par_chunks(PART);
-        let Some(part) = parts.position_first(|part| !finite(part)) else { return Ok(()) };
+        let of_part = |part: usize| {
+            let (first, end) = (part * PART, self.values.len().min((part + 1) * PART));
+            (!finite(&self.values[first..end])).then_some(part)
+        };
+        let parts = self.values.len().div_ceil(PART);
+        let Some(part) = Threads::Pool.find_map(parts, 1, of_part) else { return Ok(()) };
         let within = self.values[part * PART..].iter().take_while(|v| v.is_finite()).count();
         let at = part * PART + within;
         let row = self.pattern.row_ptr.partition_point(|&p| p as usize <= at);

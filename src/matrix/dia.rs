@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::storage::{Storage, TILE, check_padding};
 use super::{Coo, Csr};
 use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 
 /// Part of its length that a diagonal must fill to be stored whole.
 const LEAST_FILL: usize = 32;
@@ -76,10 +75,8 @@ impl Dia {
         }
         let count = offsets.len();
         let mut values = Buffer::<f64>::zeros(count * n);
-        let rests: Vec<Coo> = values
-            .par_chunks_mut((TILE * count).max(1))
-            .enumerate()
-            .map(|(tile, values)| {
+        let rests: Vec<Coo> =
+            Threads::Pool.chunks(&mut values, (TILE * count).max(1), 1, |tile, values| {
                 let height = values.len() / count;
                 let mut rest = Coo::default();
                 for r in 0..height {
@@ -93,8 +90,7 @@ impl Dia {
                     }
                 }
                 rest
-            })
-            .collect();
+            });
         let mut rest = Coo::default();
         for later in &rests {
             rest.append(later);
@@ -169,12 +165,8 @@ fn counts(a: &Csr, place: impl Fn(usize, u32) -> usize + Sync) -> Vec<u32> {
         }
         counts
     };
-    let parts = (0..n.div_ceil(part)).into_par_iter().map(|at| of_part(at * part));
-    let add = |mut sum: Vec<u32>, more: Vec<u32>| {
-        sum.par_iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        sum
-    };
-    parts.reduce_with(add).unwrap_or_else(|| vec![0; places])
+    let parts = Threads::Pool.map(n.div_ceil(part), 1, |at| of_part(at * part));
+    Threads::Pool.map(places, 1 << 12, |place| parts.iter().map(|part| part[place]).sum())
 }
 
 impl Storage for Dia {

@@ -1,9 +1,8 @@
 //! Scaling of rows and columns by powers of two, which changes no digit.
 
-use rayon::prelude::*;
-
 use super::Csr;
 use crate::base::choices::Scaling;
+use crate::base::threads::Threads;
 
 /// Passes over the matrix at most, and the distance of all norms from 1 at which they end: what is rounded to powers
 /// of two afterwards is within a factor of 2 anyhow.
@@ -136,7 +135,7 @@ fn norms(a: &Csr, [of_rows, of_columns]: &[Vec<f64>; 2]) -> [Vec<f64>; 2] {
         cols.iter().zip(values).map(of)
     };
     let row = |i: usize| scaled(i).fold(0.0, |most: f64, (_, v)| most.max(v));
-    let rows = (0..a.rows()).into_par_iter().with_min_len(1024).map(row).collect();
+    let rows = Threads::Pool.map(a.rows(), 1024, row);
     let mut columns = vec![0.0_f64; a.cols()];
     for i in 0..a.rows() {
         scaled(i).for_each(|(j, v)| columns[j as usize] = columns[j as usize].max(v));

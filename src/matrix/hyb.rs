@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::storage::{Storage, TILE};
 use super::{Coo, Csr};
 use crate::base::choices::Format;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 
 /// A matrix in HYB.
 ///
@@ -32,8 +31,8 @@ impl Hyb {
         let (mut col_ind, mut values) =
             (Buffer::<u32>::zeros(rows * width), Buffer::<f64>::zeros(rows * width));
         let of_tile = (TILE * width).max(1);
-        let tiles = col_ind.par_chunks_mut(of_tile).zip(values.par_chunks_mut(of_tile));
-        tiles.enumerate().for_each(|(tile, (col_ind, values))| {
+        let tiles = col_ind.chunks_mut(of_tile).zip(values.chunks_mut(of_tile)).enumerate();
+        Threads::Pool.each(tiles.collect(), |(tile, (col_ind, values))| {
             let height = col_ind.len() / width;
             for r in 0..height {
                 let (cols, row) = a.row(tile * TILE + r);
@@ -103,7 +102,8 @@ impl Storage for Hyb {
 
 /// The largest length that at least a third of the rows have.
 fn width(a: &Csr) -> usize {
-    let mut lengths: Vec<u32> = a.row_ptr().par_windows(2).map(|w| w[1] - w[0]).collect();
+    let mut lengths: Vec<u32> =
+        Threads::Pool.map(a.rows(), 1, |i| a.row_ptr()[i + 1] - a.row_ptr()[i]);
     if lengths.is_empty() {
         return 0;
     }

@@ -1,6 +1,5 @@
 //! Matrices whose rows are made independently of each other, on one thread or all.
 
-use rayon::prelude::*;
 use std::ops::Range;
 
 use super::Csr;
@@ -60,13 +59,7 @@ impl Csr {
             Ok(made)
         };
         let chunks = rows.div_ceil(CHUNK);
-        let made: Vec<Result<Rows, E>> = match threads {
-            Threads::One => {
-                let mut space = scratch();
-                (0..chunks).map(|at| chunk(&mut space, at)).collect()
-            }
-            Threads::Pool => (0..chunks).into_par_iter().map_init(&scratch, chunk).collect(),
-        };
+        let made: Vec<Result<Rows, E>> = threads.map_with(chunks, 1, scratch, chunk);
         let made = made.into_iter().collect::<Result<Vec<_>, E>>()?;
         let entries: usize = made.iter().map(|rows| rows.columns.len()).sum();
         if entries > u32::MAX as usize {
@@ -187,10 +180,7 @@ impl Csr {
                 to = &mut to[there.len()..];
             }
         };
-        match threads {
-            Threads::One => tasks.into_iter().for_each(task),
-            Threads::Pool => tasks.into_par_iter().for_each(task),
-        }
+        threads.each(tasks, task);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
         Self::checked([n, n], row_ptr, col_ind, values).in_blocks(self.block_size())
     }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::Csr;
 use super::storage::{Storage, check_padding};
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 
 /// A matrix in SELL: slices of `height` consecutive rows, each as wide as its longest row and
 /// column-major within.
@@ -44,12 +43,12 @@ impl Sell {
         let mut order: Vec<u32> = (0..rows as u32).collect();
         let window = if window > 1 { window.next_multiple_of(height) } else { height };
         if window > height {
-            order
-                .par_chunks_mut(window)
-                .for_each(|rows| rows.sort_by_key(|&i| std::cmp::Reverse(length(i))));
+            Threads::Pool.chunks(&mut order, window, 1, |_, rows| {
+                rows.sort_by_key(|&i| std::cmp::Reverse(length(i)));
+            });
         }
         let longest = |slice: &[u32]| slice.iter().map(|&i| length(i)).max().unwrap_or(0);
-        let widths: Vec<u32> = order.par_chunks(height).map(longest).collect();
+        let widths: Vec<u32> = Threads::Pool.each(order.chunks(height).collect(), longest);
         let mut slice_ptr = vec![0];
         let mut columns = 0_usize;
         for &width in &widths {
@@ -60,10 +59,11 @@ impl Sell {
         check_padding("sell", columns.saturating_sub(slice_ptr.len()) * height, a.nnz())?;
         let mut col_ind = Buffer::<u32>::zeros(columns * height);
         let mut values = Buffer::<f64>::zeros(columns * height);
-        let slices = order.par_chunks(height).zip(&widths);
-        let places = parts(&mut col_ind, height, &widths).into_par_iter();
+        let slices = order.chunks(height).zip(&widths);
+        let places = parts(&mut col_ind, height, &widths).into_iter();
         let places = places.zip(parts(&mut values, height, &widths));
-        slices.zip(places).for_each(|((rows, &width), (col_ind, values))| {
+        let slices = slices.zip(places).collect();
+        Threads::Pool.each(slices, |((rows, &width), (col_ind, values))| {
             for (lane, &i) in rows.iter().enumerate() {
                 let (cols, row) = a.row(i as usize);
                 let mut nearest = cols.first().copied().unwrap_or(0);

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::{Csr, Sums};
@@ -75,11 +74,11 @@ impl Csr {
 
     /// The same of some rows, whose columns are rows that are known.
     pub(crate) fn asymmetry_of(&self, rows: Range<usize>) -> Option<Asymmetry> {
-        let of = |rows: Range<usize>| rows.into_par_iter().with_min_len(1024);
         let largest =
             |row: usize| self.row(row).1.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
-        let largest: Vec<f64> = of(0..self.rows()).map(largest).collect();
-        let of_row = |row: usize| {
+        let largest: Vec<f64> = Threads::Pool.map(self.rows(), 1024, largest);
+        let of_row = |worst: Option<Asymmetry>, i: usize| {
+            let row = rows.start + i;
             let (columns, values) = self.row(row);
             let of_entry = |(&column, &value): (&u32, &f64)| {
                 let column = column as usize;
@@ -93,9 +92,13 @@ impl Csr {
                 let relative = if relative.is_nan() { f64::INFINITY } else { relative };
                 Some(Asymmetry { row, column, value, mirrored, relative })
             };
-            columns.iter().zip(values).filter_map(of_entry).reduce(Asymmetry::worse)
+            worst
+                .into_iter()
+                .chain(columns.iter().zip(values).filter_map(of_entry))
+                .reduce(Asymmetry::worse)
         };
-        of(rows).filter_map(of_row).reduce_with(Asymmetry::worse)
+        let worse = |a: Option<Asymmetry>, b| a.into_iter().chain(b).reduce(Asymmetry::worse);
+        Threads::Pool.fold(rows.len(), 1024, || None, of_row, worse)
     }
 
     /// The same where it is larger than `tolerance`, relative as in [`Asymmetry::relative`].

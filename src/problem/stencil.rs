@@ -3,10 +3,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::symbolic::stencil::coordinates;
 
@@ -122,7 +121,7 @@ pub(super) fn block_matrix(
         pieces.push((first, base, ends_here, cols_here, vals_here));
         base += count;
     }
-    pieces.into_par_iter().for_each(|(first, base, ends, cols, vals)| {
+    Threads::Pool.each(pieces, |(first, base, ends, cols, vals)| {
         let mut blocks = vec![0.0; offsets.len() * b * b];
         // first columns of the blocks of a point
         let mut columns = Vec::with_capacity(offsets.len());

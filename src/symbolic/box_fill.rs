@@ -15,7 +15,7 @@ use crate::base::choices::LevelRule;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
-use crate::matrix::pattern::rows::{Lengths, done, laid};
+use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::pattern::{Pattern, PatternView, scalar_pattern};
 
 /// Cells of the small box at most.
@@ -194,7 +194,7 @@ impl BoxFill {
         let [nx, ny, _] = self.extents;
         let mut cells = memory::zeroed::<u16>(self.rows());
         let planes = cells.chunks_mut(nx * ny).zip(&self.like[2]).collect();
-        done(threads, planes, |(plane, z)| {
+        threads.each(planes, |(plane, z)| {
             for (line, y) in plane.chunks_mut(nx).zip(&self.like[1]) {
                 let first = (z * self.small_extents[1] + y) * self.small_extents[0];
                 for (cell, x) in line.iter_mut().zip(&self.like[0]) {
@@ -244,7 +244,7 @@ fn repeats(threads: Threads, cells: &[u16], kind: &[u16]) -> Vec<u8> {
     const PART: usize = 1 << 14;
     let mut repeats = memory::zeroed::<u8>(cells.len());
     let parts = repeats.chunks_mut(PART).enumerate().collect();
-    done(threads, parts, |(part, repeats): (usize, &mut [u8])| {
+    threads.each(parts, |(part, repeats): (usize, &mut [u8])| {
         let first = part * PART;
         let before = |i: usize| if i == 0 { None } else { Some(kind[cells[i - 1] as usize]) };
         let mut last = before(first);

@@ -15,7 +15,7 @@ use super::repeats::{Last, Repeats, Told};
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::repeats::{repeating, repeats};
-use crate::matrix::pattern::rows::{Columns, Task, done, find_runs};
+use crate::matrix::pattern::rows::{Columns, Task, find_runs};
 use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Entries of one level in all rows, left and right of the diagonal.
@@ -77,7 +77,7 @@ impl Cut {
         let mut seen = Repeats::new(n);
         let parts = lower_end.chunks_mut(PART).zip(upper_begin.chunks_mut(PART));
         let tasks = parts.zip(seen.parts(PART)).enumerate().collect();
-        let no_diagonal = done(threads, tasks, |(part, ((ends, begins), mut seen))| {
+        let no_diagonal = threads.each(tasks, |(part, ((ends, begins), mut seen))| {
             let mut no_diagonal = Vec::new();
             let (first, count) = (part * PART, ends.len());
             let (mut at, mut before) = (0, [0; 2]);

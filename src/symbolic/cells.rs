@@ -11,7 +11,7 @@ use super::{Colouring, Eliminated, FillPattern, Lattice, Rest, Schedule, Stencil
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
-use crate::matrix::pattern::rows::{Lengths, done, laid};
+use crate::matrix::pattern::rows::{Lengths, laid};
 
 /// Most combinations of faces and phases.
 const MOST_COMBINATIONS: usize = 1 << 16;
@@ -257,7 +257,7 @@ impl Grid {
         };
         let tasks = of_cell.chunks_mut(nx * LINES).enumerate().collect();
         let (mut first, mut rows) = (vec![NONE; all], vec![0_u32; all]);
-        for (of_first, of_rows) in done(threads, tasks, task) {
+        for (of_first, of_rows) in threads.each(tasks, task) {
             first.iter_mut().zip(of_first).for_each(|(all, part)| *all = part.min(*all));
             rows.iter_mut().zip(of_rows).for_each(|(all, part)| *all += part);
         }
@@ -288,7 +288,7 @@ impl Grid {
             let (before, behind) = coupled.split_at(coupled.partition_point(|c| *c < own));
             [before, behind].map(|part| part.iter().map(|(_, to)| to - own.1).collect())
         };
-        let templates = done(threads, (0..survey.rows.len()).collect(), row);
+        let templates = threads.map(survey.rows.len(), 1, row);
         let entries = templates.iter().zip(&survey.rows);
         let entries: usize =
             entries.map(|([l, u], &rows)| (l.len() + u.len()) * rows as usize).sum();

@@ -5,8 +5,6 @@
 //! colour `a k1 + b k2 + c k3 mod m`, with the least m for which no d has the colour 0. The cells of a colour
 //! are evenly spaced, and so are their neighbours of any other.
 
-use rayon::prelude::*;
-
 use super::Stencil;
 use super::stencil::cell;
 use crate::base::threads::Threads;
@@ -72,7 +70,8 @@ impl Lattice {
         rows: &[u32],
         p: &Pattern,
     ) -> Option<Self> {
-        let add = |mut seen: Vec<Cell>, i: usize| {
+        let add = |seen: Option<Vec<Cell>>, i: usize| {
+            let mut seen = seen?;
             let from = cell(extents, rows[i]);
             for (at, &j) in p.row(i).iter().enumerate() {
                 let to = cell(extents, rows[j as usize]);
@@ -95,14 +94,8 @@ impl Lattice {
             }
             (a.len() <= MOST_DISTANCES).then_some(a)
         };
-        let distances = match threads {
-            Threads::One => (0..rows.len()).try_fold(Vec::new(), add),
-            Threads::Pool => (0..rows.len())
-                .into_par_iter()
-                .with_min_len(4096)
-                .try_fold(Vec::new, add)
-                .try_reduce(Vec::new, merge),
-        };
+        let none = || Some(Vec::new());
+        let distances = threads.fold(rows.len(), 4096, none, add, |a, b| merge(a?, b?));
         Self::new(extents, &distances?)
     }
 
@@ -124,11 +117,8 @@ impl Lattice {
 
     /// The colour of each of `rows`, from 0; every one up to the highest is there.
     pub(crate) fn colours_of(&self, threads: Threads, rows: &[u32]) -> Vec<u32> {
-        let of = |&i: &u32| self.colour(cell(self.extents, i)) as u32;
-        let mut colour: Vec<u32> = match threads {
-            Threads::One => rows.iter().map(of).collect(),
-            Threads::Pool => rows.par_iter().with_min_len(4096).map(of).collect(),
-        };
+        let of = |i: usize| self.colour(cell(self.extents, rows[i])) as u32;
+        let mut colour: Vec<u32> = threads.map(rows.len(), 4096, of);
         // in a small box some are not
         let mut new = vec![0; self.colours];
         for &c in &colour {

@@ -1,7 +1,5 @@
 //! Patterns of powers of a matrix: what is reached in so many steps.
 
-use rayon::prelude::*;
-
 use crate::base::threads::Threads;
 use crate::matrix::pattern::rows::{Task, find};
 use crate::matrix::pattern::{Pattern, TooLarge};
@@ -54,19 +52,13 @@ pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     let mirrored = |i: usize| {
         view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
     };
-    match threads {
-        Threads::One => (0..a.rows()).all(mirrored),
-        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(mirrored),
-    }
+    threads.all(a.rows(), 1024, mirrored)
 }
 
 /// The pattern of `A + A'`, with all diagonals; that of A where it is one.
 pub(crate) fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
     let diagonal = |i: usize| a.row(i).binary_search(&(i as u32)).is_ok();
-    let diagonals = || match threads {
-        Threads::One => (0..a.rows()).all(diagonal),
-        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(diagonal),
-    };
+    let diagonals = || threads.all(a.rows(), 1024, diagonal);
     if is_symmetric(threads, a) && diagonals() {
         return Pattern::new(&*a.row_ptr, &*a.col_ind).in_blocks(a.block_size());
     }

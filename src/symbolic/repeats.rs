@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::repeats::{repeats, run};
-use crate::matrix::pattern::rows::done;
 
 /// Rows that a thread takes at a time.
 const PART: usize = 1 << 14;
@@ -62,7 +61,7 @@ impl Repeats {
         let [lower, upper] = told.into_halves();
         let told = lower.chunks(PART).zip(upper.chunks(PART));
         let parts = self.rows.chunks_mut(PART).zip(self.uppers.chunks_mut(PART)).zip(told);
-        done(threads, parts.collect(), |((rows, uppers), (lower, upper))| {
+        threads.each(parts.collect(), |((rows, uppers), (lower, upper))| {
             let level = level as u8;
             for (row, (lower, upper)) in rows.iter_mut().zip(lower.iter().zip(upper)) {
                 *row += lower & upper & u8::from(*row == level);

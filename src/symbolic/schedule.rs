@@ -1,12 +1,9 @@
 //! Level schedules of triangular solves (Yang et al., formula 4 and Algorithm 6).
 
-use rayon::prelude::*;
-
 use super::FillPattern;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
-use crate::matrix::pattern::rows::done;
 
 /// Rows that a thread sorts.
 const PART: usize = 1 << 14;
@@ -56,7 +53,7 @@ impl Schedule {
     /// The same levels of rows that have the numbers of their places.
     #[must_use]
     pub(crate) fn in_place(&self) -> Self {
-        let rows = (0..self.rows.len() as u32).into_par_iter().with_min_len(PART).collect();
+        let rows = Threads::Pool.map(self.rows.len(), PART, |i| i as u32);
         Self { rows, level_ptr: self.level_ptr.clone() }
     }
 
@@ -65,7 +62,8 @@ impl Schedule {
         if threads == Threads::One {
             return Self::from_levels(level);
         }
-        let count = level.par_iter().with_min_len(PART).max().map_or(0, |&l| l as usize + 1);
+        let more = |count: usize, i: usize| count.max(level[i] as usize + 1);
+        let count = threads.fold(level.len(), PART, || 0, more, usize::max);
         // with many levels the threads would count more than they sort
         if count > PART / 16 {
             return Self::from_levels(level);
@@ -85,7 +83,7 @@ impl Schedule {
             own(part).for_each(|row| counts[level(row) as usize] += 1);
             counts
         };
-        let mut starts = done(threads, (0..rows.div_ceil(PART)).collect(), count);
+        let mut starts = threads.map(rows.div_ceil(PART), 1, count);
         let (mut level_ptr, mut at) = (vec![0], 0);
         for l in 0..levels {
             for part in &mut starts {
@@ -113,7 +111,7 @@ impl Schedule {
             }
             tasks.push((part, place, own));
         }
-        done(threads, tasks, |(part, place, mut to)| {
+        threads.each(tasks, |(part, place, mut to)| {
             let mut next = vec![0_usize; levels];
             for (place, row) in place.iter_mut().zip(own(part)) {
                 let l = level(row) as usize;

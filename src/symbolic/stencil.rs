@@ -1,8 +1,6 @@
 //! Patterns that are one stencil on a box, and the order in which a triangle of such a pattern can be
 //! solved as a wavefront.
 
-use rayon::prelude::*;
-
 use super::march::{KINDS, March};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, PatternView};
@@ -232,10 +230,7 @@ impl Stencil {
             true
         };
         let lines = extents[1] * extents[2];
-        let whole = match threads {
-            Threads::One => (0..lines).all(of_line),
-            Threads::Pool => (0..lines).into_par_iter().with_min_len(16).all(of_line),
-        };
+        let whole = threads.all(lines, 16, of_line);
         let new = Self::uniform(extents, offsets);
         (whole && new.is_worth_it(pattern.entries())).then_some(new)
     }
@@ -277,9 +272,13 @@ impl Stencil {
         let place = |i: usize| cell(self.extents, i as u32);
         let entries = triangle.entries();
         let none = || vec![Lines(0); self.offsets.len()];
+        let inner = Lines::kind(1, 1);
         // all that occur in rows of a kind
         let of_line = |mut seen: Vec<Lines>, line: usize| {
             let kind = Lines::kind(line % ny, line / ny);
+            if kind == inner {
+                return seen;
+            }
             for i in line * nx..(line + 1) * nx {
                 let from = place(i);
                 for &j in triangle.row(i) {
@@ -298,15 +297,10 @@ impl Stencil {
             }
             a
         };
-        let inner = Lines::kind(1, 1);
         let mut lines = if self.is_complete(entries) {
             vec![Lines::ALL; self.offsets.len()]
         } else {
-            (0..ny * nz)
-                .into_par_iter()
-                .filter(|line| Lines::kind(line % ny, line / ny) != inner)
-                .fold(none, of_line)
-                .reduce(none, either)
+            Threads::Pool.fold(ny * nz, 1, none, of_line, either)
         };
         for lines in &mut lines {
             lines.0 |= inner.0;
@@ -436,7 +430,13 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<([i32; 3], Parities)>
         }
         (a.len() <= MOST_OFFSETS).then_some(a)
     };
-    let mut all = (0..lines).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
+    let mut all = Threads::Pool.fold(
+        lines,
+        1,
+        || Some(Vec::new()),
+        |all, line| merge(all?, of_line(line)?),
+        |a, b| merge(a?, b?),
+    )?;
     all.sort_by_key(|(d, _)| [d[2], d[1], d[0]]);
     Some(all)
 }

@@ -1,7 +1,6 @@
 //! What the matrix itself says about the settings that are worth a trial.
 
-use rayon::prelude::*;
-
+use crate::base::threads::Threads;
 use crate::methods::precond::search;
 use crate::problem::info::Info;
 use crate::problem::{Problem, info};
@@ -30,8 +29,7 @@ impl Structure {
     pub fn of(problem: &Problem, symmetry_tolerance: f64) -> Self {
         let a = &*problem.matrix;
         let info = info::inspect(a);
-        let diagonal: Vec<f64> =
-            (0..a.rows()).into_par_iter().map(|i| a.get(i, i).unwrap_or(0.0)).collect();
+        let diagonal: Vec<f64> = Threads::Pool.map(a.rows(), 1, |i| a.get(i, i).unwrap_or(0.0));
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for v in diagonal.iter().map(|v| v.abs()) {
             (low, high) = (low.min(v), high.max(v));

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::checks::fits;
 use super::no_result::together;
 use super::roof::Roof;
 use super::traffic::sample;
 use super::{Job, NoResult, Stage};
 use crate::base::status::Status;
+use crate::base::threads::Threads;
 use crate::compute::distributed::part::Part;
 use crate::compute::{Backend, Operations};
 
@@ -71,9 +70,10 @@ fn compare(part: &Part, y: &[f64]) -> Result<(), NoResult> {
         let (cols, values) = part.matrix().row(first + i);
         cols.iter().zip(values).map(|(&j, v)| v * entry(part.unknown(j as usize)))
     };
-    let wrong = y.par_iter().enumerate().position_first(|(i, y)| {
+    let wrong = Threads::Pool.find_map(y.len(), 1, |i| {
+        let y = y[i];
         let (want, size): (f64, f64) = (terms(i).sum(), terms(i).map(f64::abs).sum());
-        (y - want).abs() > AGREE * size || y.is_nan()
+        ((y - want).abs() > AGREE * size || y.is_nan()).then_some(i)
     });
     let Some(i) = wrong else { return Ok(()) };
     let want: f64 = terms(i).sum();

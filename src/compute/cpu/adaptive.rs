@@ -6,12 +6,12 @@
 //! `cond(D_i)`, a row of L by the largest condition number of its columns.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
-use rayon::prelude::*;
 
 use super::block::invert_block;
 use super::entry::{Entry, lengthen, scale, scale_for, shorten};
 use super::narrow::Float16;
 use super::parts::{Blocks, places};
+use crate::base::threads::Threads;
 use crate::symbolic::FillPattern;
 
 /// Largest part by which rounding may change a block: one digit is left.
@@ -205,11 +205,7 @@ impl Adaptive {
         let (b, rows) = (pattern.block_size(), pattern.rows());
         let bb = b * b;
         let condition_of = |row: usize| condition(&from.inverse_diagonal[row * bb..][..bb], b);
-        let conditions: Vec<f64> = if parallel {
-            (0..rows).into_par_iter().map(condition_of).collect()
-        } else {
-            (0..rows).map(condition_of).collect()
-        };
+        let conditions: Vec<f64> = Threads::when(parallel).map(rows, 1, condition_of);
         let mut blocks = [0; 3];
         let mut kinds = [vec![Kind::Half; rows], vec![Kind::Half; rows]];
         for row in 0..rows {

@@ -2,9 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 
 /// Block rows that a task moves.
 const ROWS: usize = 4096;
@@ -49,7 +48,7 @@ impl Numbering {
     /// Block i of `to` is block `from_row[i]` of `from`.
     fn gather(&self, from_row: &[u32], from: &[f64], to: &mut [f64], alone: bool) {
         let b = self.block_size;
-        let rows = |(to, rows): (&mut [f64], &[u32])| {
+        let rows = |to: &mut [f64], rows: &[u32]| {
             if b == 1 {
                 to.iter_mut().zip(rows).for_each(|(to, &i)| *to = from[i as usize]);
                 return;
@@ -59,9 +58,9 @@ impl Numbering {
             }
         };
         if self.parallel && !alone {
-            to.par_chunks_mut(ROWS * b).zip(from_row.par_chunks(ROWS)).for_each(rows);
+            Threads::Pool.chunks(to, ROWS * b, 1, |at, to| rows(to, &from_row[at * ROWS..]));
         } else {
-            rows((to, from_row));
+            rows(to, from_row);
         }
     }
 }

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::single::SingleMatrix;
 use super::spmv::Rows;
 use super::{bdia, columns, multi, spmv};
 use crate::base::choices::Format;
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::matrix::{Bdia, Bsr, Csr, Dia, Hyb, Sell, Storage};
 
 /// Rows of a slice of SELL: the doubles of a wide register.
@@ -159,18 +158,14 @@ fn by_rows(
     parallel: bool,
     rows: impl Fn(usize, &mut [f64]) + Sync,
 ) {
-    let piece = |(at, y): (usize, &mut [f64])| {
+    let piece = |at: usize, y: &mut [f64]| {
         let first = at * chunk;
         rows(first, y);
         if let Some(b) = b {
             y.iter_mut().zip(&b[first..]).for_each(|(y, b)| *y = b - *y);
         }
     };
-    if parallel {
-        y.par_chunks_mut(chunk).enumerate().with_min_len(PIECES_PER_TASK).for_each(piece);
-    } else {
-        y.chunks_mut(chunk).enumerate().for_each(piece);
-    }
+    Threads::when(parallel).chunks(y, chunk, PIECES_PER_TASK, piece);
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::spmv::{self, Rows};
 use super::vector::{Lane, SEGMENT};
 use super::vectors::Host;
@@ -167,11 +165,6 @@ fn converted<T: Lane, U: Lane>(k: &Cpu, from: &[T], factor: f64, to: &mut [U]) {
         to.iter_mut().zip(from).for_each(|(to, v)| *to = U::of(factor * v.wide()));
     };
     k.on(to.len(), |parallel| {
-        if parallel {
-            let parts = to.par_chunks_mut(SEGMENT).zip(from.par_chunks(SEGMENT));
-            parts.for_each(|(to, from)| segment(to, from));
-        } else {
-            segment(to, from);
-        }
+        Threads::when(parallel).chunks(to, SEGMENT, 1, |at, to| segment(to, &from[at * SEGMENT..]));
     });
 }

@@ -5,13 +5,12 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
-use rayon::prelude::*;
-
 use super::block::{BlockSize, with_block_size};
 use super::multiversion::multiversion;
 use super::simd::Simd;
 use super::vector::Lane;
 use crate::base::choices::MAX_BLOCK_SIZE;
+use crate::base::threads::Threads;
 use crate::matrix::{Bsr, Csr};
 
 /// Block rows that one task works on.
@@ -58,8 +57,8 @@ pub(super) fn product<T: Lane>(a: Rows<T>, x: &[T], b: Option<&[T]>, y: &mut [T]
     assert_eq!(y.len(), (a.row_ptr.len() - 1) * a.block_size);
     assert_eq!(x.len(), a.columns * a.block_size);
     if parallel {
-        let tasks = y.par_chunks_mut(ROWS_PER_TASK * a.block_size).enumerate();
-        tasks.for_each(|(task, y)| some_rows(a, x, b, task * ROWS_PER_TASK, y));
+        let task = |task, y: &mut [T]| some_rows(a, x, b, task * ROWS_PER_TASK, y);
+        Threads::Pool.chunks(y, ROWS_PER_TASK * a.block_size, 1, task);
     } else {
         some_rows(a, x, b, 0, y);
     }

@@ -1,13 +1,12 @@
 //! The numbers of block ILU factors on the CPU, in the precision of their storage.
 
-use rayon::prelude::*;
-
 use super::adaptive::Adaptive;
 use super::entry::{Entry, lengthen, shorten, widen};
 use super::narrow::{Bfloat16, Float16, Short};
 use super::parts::{Blocks, places};
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 use crate::compute::Breakdown;
 use crate::symbolic::FillPattern;
 
@@ -193,9 +192,9 @@ impl Blocks<f32> {
 
 /// Rounds all numbers; the place of the first, or last, that is not finite in float32.
 fn round(from: &[f64], to: &mut [f32], parallel: bool, last: bool) -> Option<usize> {
-    let part = |(n, (to, from)): (usize, (&mut [f32], &[f64]))| {
+    let part = |n: usize, to: &mut [f32]| {
         let mut finite = true;
-        for (to, &from) in to.iter_mut().zip(from) {
+        for (to, &from) in to.iter_mut().zip(&from[n * PART..]) {
             *to = from as f32;
             finite &= to.is_finite();
         }
@@ -207,13 +206,7 @@ fn round(from: &[f64], to: &mut [f32], parallel: bool, last: bool) -> Option<usi
         (Some(a), Some(b)) => Some(if last { a.max(b) } else { a.min(b) }),
         (a, b) => a.or(b),
     };
-    if parallel {
-        let parts = to.par_chunks_mut(PART).zip(from.par_chunks(PART)).enumerate();
-        parts.map(part).reduce(|| None, better)
-    } else {
-        let parts = to.chunks_mut(PART).zip(from.chunks(PART)).enumerate();
-        parts.map(part).fold(None, better)
-    }
+    Threads::when(parallel).chunks(to, PART, 1, part).into_iter().fold(None, better)
 }
 
 #[cfg(test)]

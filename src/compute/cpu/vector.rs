@@ -3,11 +3,10 @@
 //! Sums run over fixed chunks whose partial sums are added in order, so that one thread and many
 //! give the same bits.
 
-use rayon::prelude::*;
-
 use super::entry::Entry;
 use super::multiversion::multiversion;
 use super::simd::Simd;
+use crate::base::threads::Threads;
 
 /// A number of vectors; sums are in float64.
 pub(super) trait Lane: Entry {
@@ -175,13 +174,11 @@ multiversion! { fn axpy_many[T: Lane](c: &[f64], x: &[&[T]], y: &mut [T]) = axpy
 pub(super) fn dot<T: Lane>(x: &[T], y: &[T], parallel: bool) -> f64 {
     let chunk = |(x, y): (&[T], &[T])| dot_chunk(x, y);
     if parallel {
-        let parts: Vec<f64> = x
-            .par_chunks(CHUNK)
-            .with_min_len(CHUNKS_PER_TASK)
-            .zip(y.par_chunks(CHUNK))
-            .map(chunk)
-            .collect();
-        parts.iter().sum()
+        let part = |at: usize| {
+            let part = at * CHUNK..x.len().min((at + 1) * CHUNK);
+            dot_chunk(&x[part.clone()], &y[part])
+        };
+        Threads::Pool.map(x.len().div_ceil(CHUNK), CHUNKS_PER_TASK, part).iter().sum()
     } else {
         x.chunks(CHUNK).zip(y.chunks(CHUNK)).map(chunk).sum()
     }
@@ -204,12 +201,10 @@ pub(super) fn multi_dot<T: Lane>(basis: &[&[T]], w: &[T], parallel: bool, out: &
     if parallel {
         let chunks = w.len().div_ceil(CHUNK);
         let mut parts = vec![0.0; chunks * m];
-        parts
-            .par_chunks_mut(m)
-            .with_min_len(CHUNKS_PER_TASK)
-            .zip(w.par_chunks(CHUNK))
-            .enumerate()
-            .for_each(|(at, (part, w))| segment(at * CHUNK, w, part));
+        Threads::Pool.chunks(&mut parts, m, CHUNKS_PER_TASK, |at, part| {
+            let from = at * CHUNK;
+            segment(from, &w[from..w.len().min(from + CHUNK)], part);
+        });
         for part in parts.chunks(m) {
             for (out, p) in out.iter_mut().zip(part) {
                 *out += p;
@@ -233,13 +228,7 @@ pub(super) fn multi_axpy_norm2<T: Lane>(
         dot_chunk(w, w)
     };
     if parallel {
-        let parts: Vec<f64> = w
-            .par_chunks_mut(CHUNK)
-            .with_min_len(CHUNKS_PER_TASK)
-            .enumerate()
-            .map(|(at, w)| chunk(at, w))
-            .collect();
-        parts.iter().sum()
+        Threads::Pool.chunks(w, CHUNK, CHUNKS_PER_TASK, chunk).iter().sum()
     } else {
         w.chunks_mut(CHUNK).enumerate().map(|(at, w)| chunk(at, w)).sum()
     }
@@ -248,15 +237,11 @@ pub(super) fn multi_axpy_norm2<T: Lane>(
 /// `x = sum_j coef[j] basis[j]`.
 pub(super) fn combine<T: Lane>(basis: &[&[T]], coef: &[f64], x: &mut [T], parallel: bool) {
     let minus: Vec<f64> = coef.iter().map(|c| -c).collect();
-    let chunk = |(at, x): (usize, &mut [T])| {
+    let chunk = |at: usize, x: &mut [T]| {
         x.fill(T::of(0.0));
         with_segments(basis, at * CHUNK, x.len(), |v| axpy_many(&minus, v, x));
     };
-    if parallel {
-        x.par_chunks_mut(CHUNK).with_min_len(CHUNKS_PER_TASK).enumerate().for_each(chunk);
-    } else {
-        x.chunks_mut(CHUNK).enumerate().for_each(chunk);
-    }
+    Threads::when(parallel).chunks(x, CHUNK, CHUNKS_PER_TASK, chunk);
 }
 
 /// Hands the segments `from..from + len` of the vectors to `f`, without an allocation for up to

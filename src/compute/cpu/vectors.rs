@@ -1,12 +1,11 @@
 //! Vectors of the CPU, in float64 or float32; sums and scalars are in float64.
 
-use rayon::prelude::*;
-
 use super::Cpu;
 use super::entry::Entry as _;
 use super::vector::{self, Lane};
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 use crate::compute::scalar::{self, Step, quotient};
 use crate::compute::{Coef, Slot, Vectors};
 
@@ -50,9 +49,10 @@ impl<H: Host> Vectors for H {
         let (a, b) = (self.cpu().value(a), self.cpu().value(b));
         self.cpu().on(y.len(), |parallel| {
             if parallel {
-                y.par_chunks_mut(vector::SEGMENT)
-                    .zip(x.par_chunks(vector::SEGMENT))
-                    .for_each(|(y, x)| vector::axpby(a, x, b, y));
+                let segment = |at: usize, y: &mut [H::Number]| {
+                    vector::axpby(a, &x[at * vector::SEGMENT..][..y.len()], b, y);
+                };
+                Threads::Pool.chunks(y, vector::SEGMENT, 1, segment);
             } else {
                 vector::axpby(a, x, b, y);
             }
@@ -64,7 +64,7 @@ impl<H: Host> Vectors for H {
         let segment = |x: &mut [H::Number]| x.iter_mut().for_each(|x| *x = Lane::of(a * x.wide()));
         self.cpu().on(x.len(), |parallel| {
             if parallel {
-                x.par_chunks_mut(vector::SEGMENT).for_each(segment);
+                Threads::Pool.chunks(x, vector::SEGMENT, 1, |_, x| segment(x));
             } else {
                 segment(x);
             }

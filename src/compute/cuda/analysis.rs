@@ -6,8 +6,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::device::Device;
 use super::lattice::Lattice;
 use super::schedules::{Order, Steps};
@@ -16,6 +14,7 @@ use super::symbolic::{Boxed, Place};
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
+use crate::base::threads::Threads;
 use crate::symbolic::{FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
@@ -64,12 +63,12 @@ pub(super) fn lengths(
     length: impl Fn(usize) -> usize + Sync,
     shortest: usize,
 ) -> [usize; 2] {
-    let lengths = || (0..rows).into_par_iter().with_min_len(4096).map(&length);
-    let longest = lengths().max().unwrap_or(0);
+    let longer = |most: usize, i| most.max(length(i));
+    let longest = Threads::Pool.fold(rows, 4096, || 0, longer, usize::max);
     // how many rows have each length
     let none = || vec![0usize; longest + 1];
-    let count = |mut counts: Vec<usize>, length: usize| {
-        counts[length] += 1;
+    let count = |mut counts: Vec<usize>, i: usize| {
+        counts[length(i)] += 1;
         counts
     };
     let sum = |mut a: Vec<usize>, b: Vec<usize>| {
@@ -77,7 +76,8 @@ pub(super) fn lengths(
         a
     };
     let mut left = shortest;
-    let common = lengths().fold(none, count).reduce(none, sum).into_iter().position(|count| {
+    let counts = Threads::Pool.fold(rows, 4096, none, count, sum);
+    let common = counts.into_iter().position(|count| {
         left = left.saturating_sub(count);
         left == 0
     });

@@ -1,8 +1,7 @@
 //! Lines of rows and where they lie in planes: grids as they are met, with fill, holes and wells, read off a pattern so
 //! that parts of a triangle can be tiles of them (`owners.rs`).
 
-use rayon::prelude::*;
-
+use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
 use crate::symbolic::{BoxFill, Stencil};
 
@@ -83,8 +82,7 @@ impl Lattice {
             }
             starts
         };
-        let mut starts: Vec<u32> =
-            (0..rows.div_ceil(PART)).into_par_iter().flat_map_iter(of_part).collect();
+        let mut starts: Vec<u32> = Threads::Pool.map(rows.div_ceil(PART), 1, of_part).concat();
         if starts.len() * SHORTEST > rows {
             return None;
         }
@@ -116,8 +114,7 @@ impl Lattice {
             found.retain(|c| c.line != line);
             found
         };
-        let couplings: Vec<Vec<Coupling>> =
-            (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
+        let couplings: Vec<Vec<Coupling>> = Threads::Pool.map(starts.len() - 1, 64, of_line);
         Self::on(starts, |line, found| found.clone_from(&couplings[line]))
     }
 

@@ -1,5 +1,6 @@
 //! Entries of consecutive lines, brought together by ranges of rows.
 
+use crate::base::threads::Threads;
 use rayon::prelude::*;
 
 /// Entries a range should hold on average: 16 bytes each, about one second-level cache.
@@ -96,7 +97,7 @@ impl Part {
 
 /// Whether half of the entries of the fullest range or more share a place with another one.
 pub(super) fn mostly_repeated(parts: &mut [Part], ranges: Ranges) -> bool {
-    parts.par_iter_mut().for_each(|p| p.locate(ranges));
+    Threads::Pool.each(parts.iter_mut().collect(), |p: &mut Part| p.locate(ranges));
     let size = |r: usize| parts.iter().map(|p| p.range(r).len()).sum::<usize>();
     let Some(fullest) = (0..ranges.count).max_by_key(|&r| size(r)) else { return false };
     let entries = parts.iter().flat_map(|p| p.range(fullest));

@@ -1,10 +1,9 @@
 //! Sorting rows by column and adding up duplicates.
 
-use rayon::prelude::*;
-
 use super::part::{Part, RANGE, Ranges};
 use super::{InOrder, arrays};
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 
 /// Rows up to this length are sorted by insertion.
 const SHORT: usize = 24;
@@ -39,7 +38,7 @@ pub(super) fn sort_rows(row_ptr: &[u32], mut cols: &mut [u32], mut vals: &mut [f
         let row = |w: &[u32]| (w[0] - ptr[0]) as usize..(w[1] - ptr[0]) as usize;
         ptr.windows(2).fold(false, |any, w| any | sort_row(&mut cols[row(w)], &mut vals[row(w)]))
     };
-    pieces.into_par_iter().map(sort).reduce(|| false, |a, b| a | b)
+    Threads::Pool.each(pieces, sort).contains(&true)
 }
 
 /// Zeros on huge pages where the system grants them.
@@ -57,12 +56,12 @@ pub(super) fn merge(
     mut parts: Vec<Part>,
     ranges: Ranges,
 ) -> Result<(Arrays, bool)> {
-    parts.par_iter_mut().for_each(|p| p.locate(ranges));
+    Threads::Pool.each(parts.iter_mut().collect(), |p: &mut Part| p.locate(ranges));
     let mut row_ptr = vec![0_u32; rows + 1];
     let (mut col_ind, mut values) = zeros(entries)?;
     let outputs = split(&parts, ranges, &mut row_ptr[1..], &mut col_ind, &mut values);
     let fill = |mut out: Output| out.fill(&parts);
-    let repeated = outputs.into_par_iter().map(fill).reduce(|| false, |a, b| a | b);
+    let repeated = Threads::Pool.each(outputs, fill).contains(&true);
     Ok(((row_ptr, col_ind, values), repeated))
 }
 

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 
 /// A distance belongs to the stencil when on average every other one of the inspected cells has a
@@ -84,7 +83,7 @@ impl Hepta {
     /// Row and column of the first entry between cells that lies in no block.
     fn misfit(&self, a: &Csr) -> Option<(usize, usize)> {
         let scalars = self.cells * self.block_size;
-        (0..scalars).into_par_iter().with_min_len(1024).find_map_first(|i| {
+        Threads::Pool.find_map(scalars, 1024, |i| {
             let mut between = a.row(i).0.iter().map(|&j| j as usize).take_while(|&j| j < scalars);
             let outside = |&j: &usize| self.place(i / self.block_size, j).is_none();
             between.find(outside).map(|j| (i, j))
@@ -131,8 +130,7 @@ fn distances(a: &Csr, k: usize) -> Vec<usize> {
         }
         all
     };
-    let cells = (0..blocks.div_ceil(2)).into_par_iter().with_min_len(4096);
-    let counts = cells.fold(HashMap::new, count).reduce(HashMap::new, together);
+    let counts = Threads::Pool.fold(blocks.div_ceil(2), 4096, HashMap::new, count, together);
     let least = LEAST_SHARE * blocks.div_ceil(2) as f64;
     let mut frequent: Vec<(usize, usize)> =
         counts.into_iter().filter(|&(_, count)| count as f64 >= least).collect();

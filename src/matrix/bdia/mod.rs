@@ -5,13 +5,12 @@ mod wells;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::Csr;
 use super::storage::Storage;
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 pub use detect::Hepta;
 pub use wells::Wells;
 
@@ -73,8 +72,7 @@ impl Bdia {
         let hepta = &self.hepta;
         let (k, scalars) = (hepta.block_size, hepta.cells * hepta.block_size);
         let of_cell = hepta.offsets.len() * k * k;
-        let cells = self.values.par_chunks_mut(of_cell.max(1)).with_min_len(256).enumerate();
-        cells.for_each(|(cell, blocks)| {
+        Threads::Pool.chunks(&mut self.values, of_cell.max(1), 256, |cell, blocks| {
             for r in 0..k {
                 let (cols, row) = a.row(cell * k + r);
                 for (&j, &v) in cols.iter().zip(row).take_while(|(j, _)| (**j as usize) < scalars) {

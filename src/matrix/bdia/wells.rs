@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Hepta;
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 
 /// W, WT and D of `GH = [H WT; W D]` (section 6.2 of the paper).
@@ -37,8 +36,12 @@ impl Wells {
         // entries of the columns of wells, by well
         let mut columns: Vec<Vec<(usize, f64)>> = vec![Vec::new(); count];
         // few rows have any: they are looked for by all threads
-        let last = |i: usize| a.row(i).0.last().is_some_and(|&j| j as usize >= scalars);
-        let rows: Vec<usize> = (0..scalars).into_par_iter().filter(|&i| last(i)).collect();
+        let with = |mut rows: Vec<usize>, i: usize| {
+            rows.extend(a.row(i).0.last().filter(|&&j| j as usize >= scalars).map(|_| i));
+            rows
+        };
+        let rows: Vec<usize> =
+            Threads::Pool.fold(scalars, 1, Vec::new, with, |a, b| [a, b].concat());
         for i in rows {
             let (cols, row) = a.row(i);
             let from = cols.partition_point(|&j| (j as usize) < scalars);

@@ -3,11 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use crate::base::error::{Error, Result};
 use crate::base::input;
 use crate::base::input::{Bytes, Compression, Opened, content_error};
+use crate::base::threads::Threads;
 
 /// What some editors put before a text in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -224,7 +223,7 @@ impl Text {
         let mut stored = 0;
         let mut batch = self.batch();
         while !batch.is_empty() {
-            let run = || batch.par_iter().map(|b| parse(b, usize::MAX)).collect::<Vec<_>>();
+            let run = || Threads::Pool.map(batch.len(), 1, |i| parse(&batch[i], usize::MAX));
             let (results, next) = rayon::join(run, || self.batch());
             for (result, block) in results.into_iter().zip(&batch) {
                 let part = match result {

@@ -11,8 +11,6 @@ pub(crate) mod rows;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Csr;
 use crate::base::threads::Threads;
 pub use lazy::Lazy;
@@ -252,8 +250,8 @@ pub(crate) fn count_blocks(threads: Threads, a: &Csr) -> usize {
         Threads::One => of_part(0..rows),
         Threads::Pool => {
             let each = rows.div_ceil(rayon::current_num_threads()).max(LEAST);
-            let parts = (0..rows.div_ceil(each)).into_par_iter();
-            parts.map(|part| of_part(part * each..((part + 1) * each).min(rows))).sum()
+            let part = |part: usize| of_part(part * each..((part + 1) * each).min(rows));
+            threads.map(rows.div_ceil(each), 1, part).into_iter().sum()
         }
     }
 }

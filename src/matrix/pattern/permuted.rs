@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
-
 use super::Pattern;
 use super::rows::{Lengths, laid};
 use crate::base::threads::Threads;
@@ -58,11 +56,11 @@ pub(crate) fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
     if threads == Threads::One {
         return inverse(order);
     }
-    let place: Vec<AtomicU32> =
-        order.par_iter().with_min_len(CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect();
-    order.par_iter().with_min_len(CHUNK).enumerate().for_each(|(i, &number)| {
+    let place: Vec<AtomicU32> = threads.map(order.len(), CHUNK, |_| AtomicU32::new(u32::MAX));
+    threads.for_each(order.len(), CHUNK, |i| {
+        let number = order[i];
         let before = place[number as usize].swap(i as u32, Ordering::Relaxed);
         assert!(before == u32::MAX, "row {number} is named twice");
     });
-    place.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect()
+    threads.map(place.len(), CHUNK, |i| place[i].load(Ordering::Relaxed))
 }

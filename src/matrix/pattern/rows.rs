@@ -6,8 +6,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::{Pattern, TooLarge};
 use crate::base::memory;
 use crate::base::threads::Threads;
@@ -110,18 +108,6 @@ pub(crate) fn find_runs<const N: usize, S: Send>(
     Ok(found.finish(task.block_size))
 }
 
-/// What `work` makes of each of the tasks, on one thread or all.
-pub(crate) fn done<T: Send, R: Send>(
-    threads: Threads,
-    tasks: Vec<T>,
-    work: impl Fn(T) -> R + Sync + Send,
-) -> Vec<R> {
-    match threads {
-        Threads::One => tasks.into_iter().map(work).collect(),
-        Threads::Pool => tasks.into_par_iter().map(work).collect(),
-    }
-}
-
 /// Rows whose lengths are known beforehand.
 pub(crate) struct Lengths<F> {
     /// Number of rows.
@@ -149,7 +135,7 @@ pub(crate) fn laid<const N: usize>(
         };
         rows(part).fold([0; N], add)
     };
-    let sums = done(threads, (0..parts).collect(), sum);
+    let sums = threads.map(parts, 1, sum);
     let mut row_ptr: Columns<N> = std::array::from_fn(|_| memory::zeroed(lengths.rows + 1));
     let all = |n: usize| sums.iter().map(|sum| sum[n]).sum::<usize>();
     let mut columns: Columns<N> = std::array::from_fn(|n| memory::zeroed(all(n)));
@@ -182,7 +168,7 @@ pub(crate) fn laid<const N: usize>(
                 row(i, to);
             }
         };
-    done(threads, tasks, task);
+    threads.each(tasks, task);
     let mut ptr = row_ptr.into_iter();
     columns.map(|columns| {
         let row_ptr = ptr.next().unwrap_or_default();
@@ -231,7 +217,8 @@ fn find_chunks<const N: usize, S: Send>(
     run: &(impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize + Sync),
 ) -> bool {
     let told = AtomicUsize::new(0);
-    chunks.par_iter_mut().enumerate().for_each(|(c, chunk)| {
+    Threads::Pool.chunks(chunks, 1, 1, |c, chunk| {
+        let chunk = &mut chunk[0];
         let thread = rayon::current_thread_index().unwrap_or(0);
         let mut space = spaces[thread].lock().unwrap_or_else(PoisonError::into_inner);
         chunk.columns.iter_mut().chain(&mut chunk.ends).for_each(Vec::clear);
@@ -313,7 +300,7 @@ impl<const N: usize> Found<N> {
             }
             lengths[part] = end;
         }
-        copies.into_par_iter().for_each(|(to, from, to_ends, ends, start)| {
+        Threads::Pool.each(copies, |(to, from, to_ends, ends, start)| {
             for (to, &from) in to.iter_mut().zip(from) {
                 to.write(from);
             }

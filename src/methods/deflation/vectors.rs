@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Choice;
 use super::choice::OVER_RANKS;
 use crate::base::error::{Error, Result};
@@ -126,15 +124,7 @@ fn boxed(
         let [x, y, z] = [0, 1, 2].map(|d| at[d] * boxes[d] / size[d]);
         (x + boxes[0] * (y + boxes[1] * z)) as u32
     };
-    Ok(each(threads, rows, of_point))
-}
-
-/// `f(i)` for i below `count`.
-fn each<T: Send>(threads: Threads, count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    match threads {
-        Threads::One => (0..count).map(f).collect(),
-        Threads::Pool => (0..count).into_par_iter().with_min_len(1024).map(f).collect(),
-    }
+    Ok(threads.map(rows, 1024, of_point))
 }
 
 /// Whether anything is coupled to each of some block rows.
@@ -145,7 +135,7 @@ pub(super) fn coupled(threads: Threads, a: &Csr, blocks: Range<usize>) -> Vec<bo
         columns.iter().zip(values).any(|(&j, &v)| j as usize / b != i / b && v != 0.0)
     };
     let first = blocks.start;
-    each(threads, blocks.len(), |i| ((first + i) * b..(first + i + 1) * b).any(outside))
+    threads.map(blocks.len(), 1024, |i| ((first + i) * b..(first + i + 1) * b).any(outside))
 }
 
 /// Numbers the sets, whose own numbers are below that of members, in the order of their first members;
@@ -169,7 +159,7 @@ fn regions(threads: Threads, a: &Csr, of_box: &[u32]) -> (Vec<u32>, usize) {
     let b = a.block_size();
     let rows = a.rows() / b;
     let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
-    let size = each(threads, rows, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
+    let size = threads.map(rows, 1024, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
     let mut parent: Vec<u32> = (0..rows as u32).collect();
     let pattern = block_pattern(a);
     for i in 0..rows {
@@ -208,10 +198,7 @@ pub(super) fn constants_vanish(threads: Threads, a: &Csr, rows: Range<usize>) ->
         let size: f64 = values.iter().map(|v| v.abs()).sum();
         alone || values.iter().sum::<f64>().abs() <= ROUNDING * size
     };
-    match threads {
-        Threads::One => rows.into_iter().all(sums_to_nothing),
-        Threads::Pool => rows.into_par_iter().with_min_len(1024).all(sums_to_nothing),
-    }
+    threads.all(rows.len(), 1024, |i| sums_to_nothing(rows.start + i))
 }
 
 /// The unknowns of each vector, one behind the other in increasing order, and where each vector's begin, with
@@ -237,10 +224,7 @@ pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<us
         (start, unknowns)
     };
     let tasks = of.len().div_ceil(TASK);
-    let tasks: Vec<(Vec<usize>, Vec<u32>)> = match threads {
-        Threads::One => (0..tasks).map(sorted).collect(),
-        Threads::Pool => (0..tasks).into_par_iter().map(sorted).collect(),
-    };
+    let tasks: Vec<(Vec<usize>, Vec<u32>)> = threads.map(tasks, 1, sorted);
     let mut start = vec![0; count + 1];
     for (of_task, _) in &tasks {
         start.iter_mut().zip(of_task).for_each(|(sum, own)| *sum += own);
@@ -260,10 +244,7 @@ pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<us
             to = others;
         }
     };
-    match threads {
-        Threads::One => pieces.into_iter().enumerate().for_each(gather),
-        Threads::Pool => pieces.into_par_iter().enumerate().for_each(gather),
-    }
+    threads.each(pieces.into_iter().enumerate().collect(), gather);
     (unknowns, start)
 }
 

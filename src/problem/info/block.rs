@@ -1,8 +1,8 @@
 //! Detection of the natural block size.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 
 /// Largest block size that is looked for.
@@ -39,18 +39,18 @@ pub struct BlockSize {
 pub fn natural_block(a: &Csr) -> BlockSize {
     let n = a.rows();
     let candidates: Vec<usize> = (2..=MAX_BLOCK).filter(|b| n.is_multiple_of(*b)).collect();
-    let natural = |b: &usize| -> Option<BlockSize> {
-        let blocks = count_blocks(a, *b, 0);
+    let natural = |b: usize| -> Option<BlockSize> {
+        let blocks = count_blocks(a, b, 0);
         let fill = a.nnz() as f64 / (blocks * b * b) as f64;
         if blocks == 0 || fill < LEAST_FILL {
             return None;
         }
-        let fewest = (1..*b).map(|shift| count_blocks(a, *b, shift)).min()?;
+        let fewest = (1..b).map(|shift| count_blocks(a, b, shift)).min()?;
         let locked = fewest as f64 >= LEAST_DROP * blocks as f64;
-        locked.then_some(BlockSize { size: *b, blocks, fill })
+        locked.then_some(BlockSize { size: b, blocks, fill })
     };
-    let found: Vec<_> = candidates.par_iter().filter_map(natural).collect();
-    found.last().copied().unwrap_or(BlockSize { size: 1, blocks: a.nnz(), fill: 1.0 })
+    let found: Vec<_> = Threads::Pool.each(candidates, natural);
+    found.into_iter().flatten().last().unwrap_or(BlockSize { size: 1, blocks: a.nnz(), fill: 1.0 })
 }
 
 /// Blocks with an entry when block i holds the unknowns from `b i - shift` on.

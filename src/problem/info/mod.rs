@@ -6,9 +6,9 @@ mod division;
 mod fill;
 mod scaling;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::base::threads::Threads;
 use crate::matrix::{Asymmetry, Csr};
 
 use crate::symbolic::grid::{Grid, detect_grid};
@@ -89,22 +89,27 @@ pub struct Diagonal {
 
 /// Inspects a square matrix.
 pub fn inspect(a: &Csr) -> Info {
-    let rows = || (0..a.rows()).into_par_iter();
-    let lengths = || rows().map(|i| a.row(i).0.len());
+    let lengths = || a.row_ptr().windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+    let sum = |count, of: &(dyn Fn(usize) -> usize + Sync)| {
+        Threads::Pool.fold(count, 1, || 0, |sum, i| sum + of(i), |a, b| a + b)
+    };
+    let most = |of: &(dyn Fn(usize) -> usize + Sync)| {
+        Threads::Pool.fold(a.rows(), 1, || 0, |most, i| most.max(of(i)), usize::max)
+    };
     let first_below = |i: usize| a.row(i).0.first().map_or(0, |&j| i.saturating_sub(j as usize));
     let last_above = |i: usize| a.row(i).0.last().map_or(0, |&j| (j as usize).saturating_sub(i));
     let block = natural_block(a);
     Info {
         n: a.rows(),
         nnz: a.nnz(),
-        explicit_zeros: a.values().par_iter().filter(|v| **v == 0.0).count(),
+        explicit_zeros: sum(a.nnz(), &|at| usize::from(a.values()[at] == 0.0)),
         row_length: RowLength {
             min: lengths().min().unwrap_or(0),
             mean: a.nnz() as f64 / a.rows().max(1) as f64,
             max: lengths().max().unwrap_or(0),
         },
-        lower_bandwidth: rows().map(first_below).max().unwrap_or(0),
-        upper_bandwidth: rows().map(last_above).max().unwrap_or(0),
+        lower_bandwidth: most(&first_below),
+        upper_bandwidth: most(&last_above),
         symmetry: symmetry(a),
         diagonal: diagonal(a),
         scaling: scaling(a),
@@ -115,9 +120,9 @@ pub fn inspect(a: &Csr) -> Info {
 
 fn symmetry(a: &Csr) -> SymmetryInfo {
     // off-diagonal entries, mirrored ones, equal ones, largest difference, largest magnitude
-    let row = |i: usize| {
+    type Found = (usize, usize, usize, f64, f64);
+    let row = |mut found: Found, i: usize| {
         let (cols, values) = a.row(i);
-        let mut found = (0_usize, 0_usize, 0_usize, 0.0_f64, 0.0_f64);
         for (&j, &v) in cols.iter().zip(values) {
             found.4 = found.4.max(v.abs());
             if j as usize == i {
@@ -131,10 +136,9 @@ fn symmetry(a: &Csr) -> SymmetryInfo {
         }
         found
     };
+    let both = |a: Found, b: Found| (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3.max(b.3), a.4.max(b.4));
     let (all, mirrored, equal, difference, largest) =
-        (0..a.rows()).into_par_iter().map(row).reduce(Default::default, |a, b| {
-            (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3.max(b.3), a.4.max(b.4))
-        });
+        Threads::Pool.fold(a.rows(), 1, Found::default, row, both);
     let share = |count: usize| if all == 0 { 1.0 } else { count as f64 / all as f64 };
     SymmetryInfo {
         pattern: share(mirrored),

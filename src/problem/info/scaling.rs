@@ -1,9 +1,9 @@
 //! How the values of a matrix are scaled: their range, that of its rows and columns, and its diagonal.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Csr;
+use crate::base::threads::Threads;
 
 /// Magnitudes of the values, and what of a matrix is zero. Rows count from 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ pub struct Weakest {
 
 /// The scaling of a matrix.
 pub fn scaling(a: &Csr) -> Scaling {
-    let norms: Vec<f64> = (0..a.rows()).into_par_iter().map(|i| largest(a.row(i).1)).collect();
+    let norms: Vec<f64> = Threads::Pool.map(a.rows(), 1, |i| largest(a.row(i).1));
     let mut columns = vec![0.0_f64; a.cols()];
     for i in 0..a.rows() {
         let (cols, values) = a.row(i);
@@ -55,9 +55,13 @@ pub fn scaling(a: &Csr) -> Scaling {
             columns[j as usize] = columns[j as usize].max(v.abs());
         }
     }
-    let magnitudes = a.values().par_iter().map(|v| v.abs()).filter(|v| *v > 0.0);
+    let less = |least: f64, at: usize| match a.values()[at].abs() {
+        v if v > 0.0 => least.min(v),
+        _ => least,
+    };
+    let smallest = Threads::Pool.fold(a.nnz(), 1, || f64::INFINITY, less, f64::min);
     Scaling {
-        smallest: magnitudes.min_by(f64::total_cmp),
+        smallest: Some(smallest).filter(|v| *v < f64::INFINITY),
         largest: largest(&norms),
         rows: spread(&norms),
         columns: spread(&columns),
@@ -95,7 +99,9 @@ fn weakest(a: &Csr) -> Option<Weakest> {
         (others > 0.0).then(|| Weakest { row: i + 1, ratio: own / others })
     };
     let weaker = |a: &Weakest, b: &Weakest| a.ratio.total_cmp(&b.ratio).then(a.row.cmp(&b.row));
-    (0..a.rows()).into_par_iter().filter_map(of_row).min_by(weaker)
+    let with = |least: Option<Weakest>, i| least.into_iter().chain(of_row(i)).min_by(weaker);
+    let join = |a: Option<Weakest>, b| a.into_iter().chain(b).min_by(weaker);
+    Threads::Pool.fold(a.rows(), 1, || None, with, join)
 }
 
 #[cfg(test)]

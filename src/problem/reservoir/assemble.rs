@@ -1,11 +1,10 @@
 //! Writes the linearised equations as one matrix.
 
-use rayon::prelude::*;
-
 use super::flow::MOST;
 use super::system::{CellRows, System, WellParts};
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::problem::generator::Piece;
 use crate::problem::stencil::check_unknowns;
@@ -30,14 +29,14 @@ pub(super) fn assemble<const N: usize>(
 ) -> Result<(Csr, Vec<f64>)> {
     let with_wells = piece.is_last() && !arrangement.without_wells;
     let needed = if with_wells || arrangement.without_wells { system.wells.len() } else { 0 };
-    let wells: Vec<WellParts> = (0..needed).into_par_iter().map(|w| system.well_parts(w)).collect();
+    let wells: Vec<WellParts> = Threads::Pool.map(needed, 1, |w| system.well_parts(w));
     let plan = Plan { system, arrangement, wells: &wells };
     let (k, made) = (system.flow.k, piece.of(system.cells()));
     let scalars = made.len() * k;
     let n = scalars + if with_wells { wells.len() } else { 0 };
 
     let counts: Vec<usize> =
-        made.clone().into_par_iter().map(|cell| plan.entries_of_row(cell)).collect();
+        Threads::Pool.map(made.len(), 1, |i| plan.entries_of_row(made.start + i));
     let of_cells = counts.iter().map(|&c| (c * k) as u64).sum::<u64>();
     let of_wells: usize = if with_wells { wells.iter().map(|w| w.row.len() + 1).sum() } else { 0 };
     let nnz = of_cells + of_wells as u64;
@@ -61,8 +60,8 @@ pub(super) fn assemble<const N: usize>(
         (vals_here, vals) = vals.split_at_mut(entries);
         tasks.push((made.start + t * CELLS_PER_TASK, cols_here, vals_here));
     }
-    let parts = rhs[..scalars].par_chunks_mut(CELLS_PER_TASK * k);
-    tasks.into_par_iter().zip(parts).for_each(|((first, cols, vals), rhs)| {
+    let parts = tasks.into_iter().zip(rhs[..scalars].chunks_mut(CELLS_PER_TASK * k));
+    Threads::Pool.each(parts.collect(), |((first, cols, vals), rhs)| {
         let mut at = 0;
         for (cell, rhs) in (first..).zip(rhs.chunks_exact_mut(k)) {
             at += plan.write(cell, &mut cols[at..], &mut vals[at..], rhs);

@@ -3,12 +3,11 @@
 use std::f64::consts::PI;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::dual::Dual;
 use super::flow::{CONNATE, DARCY, Flow, GRAVITY, MOST, REFERENCE, Vector};
 use super::noise::{rough, smooth};
 use super::rock::{EDGES, Rock, at};
+use crate::base::threads::Threads;
 use crate::problem::splitmix::mix;
 
 /// Radius of a well, m.
@@ -70,10 +69,10 @@ impl<'a, const N: usize> System<'a, N> {
         near: Range<usize>,
     ) -> Self {
         let size = flow.rock.size;
-        let state = |cell| beginning(&flow, seed, cell);
-        let before: Vec<_> = near.clone().into_par_iter().map(state).collect();
-        let moved = |(cell, state): (usize, &Vector<f64>)| step(flow.k, seed, cell, state);
-        let now: Vec<_> = near.clone().into_par_iter().zip(&before).map(moved).collect();
+        let state = |i| beginning(&flow, seed, near.start + i);
+        let before = Threads::Pool.map(near.len(), 1, state);
+        let moved = |i| step(flow.k, seed, near.start + i, &before[i]);
+        let now = Threads::Pool.map(near.len(), 1, moved);
         let well_of = vec![0; size[1] * size[2]];
         let wells = Vec::with_capacity(columns.len());
         let mut system = Self { flow, seed, near, before, now, wells, well_of };

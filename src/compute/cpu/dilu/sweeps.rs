@@ -4,14 +4,13 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::super::block::{BlockSize, with_block_size};
 use super::super::multiversion::multiversion;
 use super::super::shared::Shared;
 use super::super::simd::Simd;
 use super::Dilu;
 use crate::base::choices::MAX_BLOCK_SIZE;
+use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
 
 /// Rows of a task of the product with L, which wait for no others.
@@ -127,9 +126,8 @@ fn multiply_lower(f: &Dilu, z: Shared, w: Shared, alone: bool) {
         some(0..rows);
         return;
     }
-    let tasks = (0..rows.div_ceil(ROWS_PER_TASK)).into_par_iter();
-    tasks.for_each(|task| {
-        let first = task * ROWS_PER_TASK;
+    Threads::Pool.for_each(rows.div_ceil(ROWS_PER_TASK) as usize, 1, |task| {
+        let first = task as u32 * ROWS_PER_TASK;
         some(first..rows.min(first + ROWS_PER_TASK));
     });
 }

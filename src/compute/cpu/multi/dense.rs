@@ -2,11 +2,10 @@
 //!
 //! They run over fixed chunks whose sums are added in order, so that one thread and many give the same bits.
 
-use rayon::prelude::*;
-
 use super::super::multiversion::multiversion;
 use super::super::simd::Simd;
 use super::lanes::{Lanes, Strip, strips, with_lanes};
+use crate::base::threads::Threads;
 use crate::compute::multivectors::Own;
 
 /// Numbers of a chunk: it stays in the first-level cache while others stream by.
@@ -40,8 +39,10 @@ pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool,
     let size = out.len();
     if parallel {
         let mut parts = vec![0.0; w.len().div_ceil(chunk) * size];
-        let tasks = parts.par_chunks_mut(size).with_min_len(CHUNKS_PER_TASK);
-        tasks.zip(w.par_chunks(chunk)).enumerate().for_each(|(at, (out, w))| part(at, w, out));
+        Threads::Pool.chunks(&mut parts, size, CHUNKS_PER_TASK, |at, out| {
+            let from = at * chunk;
+            part(at, &w[from..w.len().min(from + chunk)], out);
+        });
         parts.chunks_exact(size).for_each(|part| add(out, part));
     } else {
         let mut sums = vec![0.0; size];
@@ -110,7 +111,7 @@ pub(super) fn update(
             with_lanes!(width, add(strip, x, c, w));
         }
     };
-    let part = |(at, w): (usize, &mut [f64])| {
+    let part = |at: usize, w: &mut [f64]| {
         match own {
             Own::Kept => {}
             Own::Zero => w.fill(0.0),
@@ -126,11 +127,7 @@ pub(super) fn update(
             add(&x[at * chunk..][..w.len()], c, w);
         }
     };
-    if parallel {
-        w.par_chunks_mut(chunk).with_min_len(CHUNKS_PER_TASK).enumerate().for_each(part);
-    } else {
-        w.chunks_mut(chunk).enumerate().for_each(part);
-    }
+    Threads::when(parallel).chunks(w, chunk, CHUNKS_PER_TASK, part);
 }
 
 multiversion! { fn add[L: Lanes](lanes: L, strip: Strip, x: &[f64], c: &[f64], w: &mut [f64]) = add_body }

@@ -5,12 +5,11 @@
     reason = "columns that the matrix vouches for, instruction sets chosen at run time"
 )]
 
-use rayon::prelude::*;
-
 use super::super::multiversion::multiversion;
 use super::super::simd::Simd;
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::lanes::{Lanes, Strip, strips, with_lanes};
+use crate::base::threads::Threads;
 
 /// `Y = A X`, or `Y = B - A X` when B is given.
 pub(in crate::compute::cpu) fn product(
@@ -31,8 +30,8 @@ pub(in crate::compute::cpu) fn product(
             with_lanes!(width, some_rows(a, strip, x, b, first, y));
         };
         if parallel {
-            let tasks = y.par_chunks_mut(ROWS_PER_TASK * of_row).enumerate();
-            tasks.for_each(|(task, y)| rows(task * ROWS_PER_TASK, y));
+            let task = |task, y: &mut [f64]| rows(task * ROWS_PER_TASK, y);
+            Threads::Pool.chunks(y, ROWS_PER_TASK * of_row, 1, task);
         } else {
             rows(0, y);
         }

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
-use rayon::prelude::*;
 
 use super::Handle;
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::compute::cuda::storage::DevicePattern as Rows;
 use crate::matrix::pattern::PatternView;
 
@@ -140,8 +140,7 @@ fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<
         Ok(())
     };
     // the time of it counts as the library's
-    let rows = (0..rows).into_par_iter().with_min_len(4096);
-    rows.map(of_row).find_first(Result::is_err).unwrap_or(Ok(()))
+    Threads::Pool.find_map(rows, 4096, |i| of_row(i).err()).map_or(Ok(()), Err)
 }
 
 fn wrong(what: &str) -> Result<()> {

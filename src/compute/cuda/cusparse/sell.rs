@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use cudarc::cusparse::sys::cusparseSpMVAlg_t as Algorithm;
 use cudarc::driver::CudaSlice;
-use rayon::prelude::*;
 
 use super::generic::Generic;
 use super::{Handle, driver, memory, owned, timing};
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::compute::Bytes;
 use crate::matrix::{Csr, Sell};
 
@@ -133,9 +133,11 @@ impl SpmvSell {
 
 /// The columns of `sell`, the rows of `a` in their order, with [`NO_ENTRY`] behind the end of each.
 fn marked(sell: &Sell, a: &Csr) -> Vec<i32> {
-    let mut col_ind: Vec<i32> = sell.col_ind().par_iter().map(|&j| j as i32).collect();
+    let mut col_ind: Vec<i32> =
+        Threads::Pool.map(sell.col_ind().len(), 1, |at| sell.col_ind()[at] as i32);
     let height = sell.height();
-    sell.by_slice(&mut col_ind).into_par_iter().enumerate().for_each(|(slice, places)| {
+    let slices = sell.by_slice(&mut col_ind).into_iter().enumerate().collect();
+    Threads::Pool.each(slices, |(slice, places): (usize, &mut [i32])| {
         for lane in 0..height {
             let i = slice * height + lane;
             let length = if i < a.rows() { a.row(i).0.len() } else { 0 };

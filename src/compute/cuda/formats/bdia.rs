@@ -1,11 +1,11 @@
 //! Bdia on the device (`Bdia` of `kernels/spmv/formats.cuh`).
 
 use cudarc::driver::CudaSlice;
-use rayon::prelude::*;
 
 use super::{MOST_ROWS, WARP};
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{BdiaArg, WellsArg, address};
 use crate::compute::cuda::layout::shared;
@@ -115,7 +115,7 @@ fn tiled(bdia: &Bdia) -> Buffer<f64> {
     let (k, columns) = (hepta.block_size, hepta.offsets.len() * hepta.block_size);
     let scalars = hepta.cells * k;
     let mut val = Buffer::<f64>::zeros(scalars.div_ceil(TILE) * TILE * columns);
-    val.par_chunks_mut(TILE * columns).enumerate().for_each(|(tile, to)| {
+    Threads::Pool.chunks(&mut val, TILE * columns, 1, |tile, to| {
         let rows = tile * TILE..scalars.min((tile + 1) * TILE);
         for (at, i) in rows.enumerate() {
             let (cell, r) = (i / k, i % k);

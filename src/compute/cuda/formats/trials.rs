@@ -1,12 +1,12 @@
 //! Products to be tuned.
 
 use cudarc::driver::CudaSlice;
-use rayon::prelude::*;
 
 use super::Formatted;
 use super::choices::axes;
 use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::tune;
@@ -84,7 +84,9 @@ impl Tunable for Trials {
             let difference = (got - want).abs();
             difference > AGREE * largest || difference.is_nan()
         };
-        match got.par_iter().zip(&self.want).position_first(differs) {
+        match Threads::Pool
+            .find_map(got.len(), 1, |i| differs((&got[i], &self.want[i])).then_some(i))
+        {
             None => Ok(()),
             Some(i) => Err(Error::run(format!(
                 "row {} of the product is {:e}, not {:e}",

@@ -1,9 +1,8 @@
 //! Numbers on the diagonal alone: the host inverts them.
 
-use rayon::prelude::*;
-
 use super::{Algorithm, By, Description};
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::compute::SingularBlock;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::storage::Factors;
@@ -34,16 +33,14 @@ fn factor(
     a: &Csr,
     shift: f64,
 ) -> Result<Result<Factors, SingularBlock>> {
-    let pivots: Vec<f64> = (0..a.rows())
-        .into_par_iter()
-        .with_min_len(4096)
-        .map(|row| a.get(row, row).unwrap_or(0.0) + shift)
-        .collect();
-    if let Some(row) = pivots.par_iter().with_min_len(4096).position_first(|v| *v == 0.0) {
+    let pivots: Vec<f64> =
+        Threads::Pool.map(a.rows(), 4096, |row| a.get(row, row).unwrap_or(0.0) + shift);
+    let zero = |row: usize| (pivots[row] == 0.0).then_some(row);
+    if let Some(row) = Threads::Pool.find_map(pivots.len(), 4096, zero) {
         let absent = pattern.lacks_diagonal(row);
         return Ok(Err(SingularBlock { row, within: 0, pivot: 0.0, absent }));
     }
-    let inverse: Vec<f64> = pivots.into_par_iter().with_min_len(4096).map(|v| 1.0 / v).collect();
+    let inverse: Vec<f64> = Threads::Pool.map(pivots.len(), 4096, |row| 1.0 / pivots[row]);
     let (lower, upper) = (d.alloc(0)?, d.alloc(0)?);
     Ok(Ok(Factors { lower, diagonal: d.copied(&inverse)?, upper }))
 }

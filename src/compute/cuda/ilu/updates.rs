@@ -1,9 +1,9 @@
 //! The updates of a factorisation, listed once for a pattern (`kernels/ilu/rows.cu`).
 
 use cudarc::driver::{CudaSlice, DriverError};
-use rayon::prelude::*;
 
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::compute::cuda::analysis::Rows;
 use crate::compute::cuda::compressed::{counts, starts};
 use crate::compute::cuda::device::{Device, grid};
@@ -41,7 +41,7 @@ impl Updates {
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
         let rows = like.count();
-        if (0..rows).into_par_iter().with_min_len(4096).any(|i| like.length(i) >= MOST_BLOCKS) {
+        if !Threads::Pool.all(rows, 4096, |i| like.length(i) < MOST_BLOCKS) {
             return Ok(None);
         }
         let fault = |e: DriverError| failed("cannot list the updates", e);

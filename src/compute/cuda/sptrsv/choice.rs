@@ -3,14 +3,13 @@
 //! The models' constants are fitted to an H200 (`docs/notes/triangular-solve.md`); what depends on the
 //! device, its bandwidth and the time of a hand-over through the L2 cache, is measured.
 
-use rayon::prelude::*;
-
 use super::owners::{Chain, Parts};
 use super::partition;
 use super::{ALGORITHMS, ANY, Algorithm, algorithm, suited};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::measure::median;
+use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::cuda::analysis::{Analysis, Stencils};
 use crate::compute::cuda::device::Device;
@@ -103,8 +102,8 @@ impl<'a> Shape<'a> {
             return both.iter().flatten().map(|s| s.offsets.len()).max().unwrap_or(0);
         }
         let longest = |t: &Pattern| {
-            let lengths = t.row_ptr.par_windows(2).with_min_len(4096).map(|w| w[1] - w[0]);
-            lengths.max().unwrap_or(0) as usize
+            let longer = |most: u32, i| most.max(t.row_ptr[i + 1] - t.row_ptr[i]);
+            Threads::Pool.fold(t.rows(), 4096, || 0, longer, u32::max) as usize
         };
         longest(&self.kinds.lower).max(longest(&self.kinds.upper))
     }

@@ -1,8 +1,7 @@
 //! Rows of a factorisation on a pattern that is one stencil on a box (`kernels/ilu/stencil/rows.cuh`): which
 //! entries the matrix has.
 
-use rayon::prelude::*;
-
+use crate::base::threads::Threads;
 use crate::compute::cuda::sources::Variant;
 use crate::compute::cuda::tiles::{Tile, variant};
 use crate::matrix::Csr;
@@ -117,11 +116,8 @@ fn distances(a: &Csr, block_size: usize) -> Option<Vec<i64>> {
         }
         Some(seen)
     };
-    let mut all = (0..a.rows())
-        .into_par_iter()
-        .with_min_len(4096)
-        .fold(|| Some(Vec::new()), seen)
-        .reduce(|| Some(Vec::new()), |a, b| Some([a?, b?].concat()))?;
+    let both = |a: Option<Vec<i64>>, b: Option<Vec<i64>>| Some([a?, b?].concat());
+    let mut all = Threads::Pool.fold(a.rows(), 4096, || Some(Vec::new()), seen, both)?;
     all.sort_unstable();
     all.dedup();
     Some(all)

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::slices::{Kind, Layout, Plan};
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::compute::cuda::layout::shared;
 
 /// Unit of addresses and sizes of chunks.
@@ -105,7 +106,7 @@ struct Share {
 impl Share {
     /// About as many bytes for each of `blocks` thread blocks, in the order of the slices.
     fn new(slices: Vec<(usize, Sliced)>, most: usize, blocks: usize) -> Self {
-        let bytes: Vec<usize> = slices.par_iter().map(|(_, t)| t.all_bytes(most)).collect();
+        let bytes: Vec<usize> = Threads::Pool.map(slices.len(), 1, |i| slices[i].1.all_bytes(most));
         let (total, mut before) = (bytes.iter().sum::<usize>(), 0);
         let mut starts = vec![0; blocks + 1];
         for bytes in bytes {
@@ -175,14 +176,11 @@ impl Cut {
         shape: Shape,
         blocks: usize,
     ) -> Result<Option<Self>> {
-        let places: Vec<(u32, bool)> = (0..plan.slices())
-            .into_par_iter()
-            .map(|s| {
-                let of = || row[plan.slice(s)].iter().copied();
-                let least = of().min().unwrap_or(0);
-                (least, u16::try_from(of().max().unwrap_or(0) - least).is_ok())
-            })
-            .collect();
+        let places: Vec<(u32, bool)> = Threads::Pool.map(plan.slices(), 1, |s| {
+            let of = || row[plan.slice(s)].iter().copied();
+            let least = of().min().unwrap_or(0);
+            (least, u16::try_from(of().max().unwrap_or(0) - least).is_ok())
+        });
         // the first to be solved for is the last colour, whose rows have the others as columns of L
         let colours = plan.colours.len() - 1;
         let parts: Vec<bool> = [false, true][..colours].to_vec();
@@ -198,7 +196,12 @@ impl Cut {
         };
         let longest = |most| {
             let of = |part| of_part(part).map(|(_, t)| t.bytes(0, t.length.min(most))).max();
-            parts.par_iter().filter_map(of).max().unwrap_or(UNIT)
+            Threads::Pool
+                .map(parts.len(), 1, |i| of(&parts[i]))
+                .into_iter()
+                .flatten()
+                .max()
+                .unwrap_or(UNIT)
         };
         // whole lines of the memory's banks
         let stages = |bytes: usize| shape.ring / shape.workers / bytes;
@@ -225,10 +228,9 @@ impl Cut {
             }
             Share::new(slices, most, blocks)
         };
-        let shares: Vec<Share> = parts.par_iter().map(share).collect();
+        let shares: Vec<Share> = Threads::Pool.map(parts.len(), 1, |i| share(&parts[i]));
         let listed = |warp| listed(&shares, warp, shape.workers, most);
-        let lists: Vec<Vec<Listed>> =
-            (0..blocks * shape.workers).into_par_iter().map(listed).collect();
+        let lists: Vec<Vec<Listed>> = Threads::Pool.map(blocks * shape.workers, 1, listed);
         let mut cut = Self {
             chunks: Vec::with_capacity(lists.iter().map(Vec::len).sum()),
             starts: Vec::new(),

@@ -14,10 +14,10 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
-use rayon::prelude::*;
 
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::compute::Bytes;
 use crate::compute::cuda;
 use crate::compute::cuda::device::{Device, grid};
@@ -108,7 +108,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     }
     let align = (!in_place).then_some(order);
     let plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
-    let row: Vec<u32> = plan.rows.par_iter().map(|&i| order[i as usize]).collect();
+    let row: Vec<u32> = Threads::Pool.map(plan.rows.len(), 1, |i| order[plan.rows[i] as usize]);
     let number = if in_place { Cow::Borrowed(order) } else { Cow::Owned(inverse(&plan.rows)) };
     let layout = |p: &Pattern| Layout::new(&plan, p.view(), &number, order);
     let (lower, upper) = rayon::join(|| layout(&f.pattern.lower), || layout(&f.pattern.upper));

@@ -63,7 +63,7 @@ impl Plan {
             first.push(range.end);
             colours.push(first.len() as u32 - 1);
         }
-        let rows = schedule.rows.par_iter().with_min_len(1 << 14).copied().collect();
+        let rows = Threads::Pool.map(schedule.rows.len(), 1 << 14, |i| schedule.rows[i]);
         let starts = schedule.level_ptr[..schedule.levels()].to_vec();
         let mut plan = Self { rows, first, colours, starts, aligned: false };
         plan.aligned = align.is_some_and(|order| plan.is_aligned([lower, upper], order));
@@ -79,7 +79,7 @@ impl Plan {
     /// Whether most entries of rows in their order, which are their numbers, have places that those of their
     /// slices share: of slices here and there.
     fn is_aligned(&self, triangles: [PatternView; 2], order: &[u32]) -> bool {
-        if self.rows.par_iter().enumerate().any(|(at, &i)| at != i as usize) {
+        if !Threads::Pool.all(self.rows.len(), 1, |at| at == self.rows[at] as usize) {
             return false;
         }
         let count = |s: usize| {
@@ -91,11 +91,10 @@ impl Plan {
             let [lower, upper] = triangles.map(of);
             [lower[0] + upper[0], lower[1] + upper[1]]
         };
-        let [there, aligned] = (0..self.slices())
-            .into_par_iter()
-            .step_by(SAMPLED)
-            .map(count)
-            .reduce(|| [0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
+        let [there, aligned] = Threads::Pool
+            .map(self.slices().div_ceil(SAMPLED), 1, |s| count(s * SAMPLED))
+            .into_iter()
+            .fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
         2 * aligned > there
     }
 
@@ -144,13 +143,13 @@ fn sort_by_lengths(rows: &mut [u32], lengths: impl Fn(&u32) -> [usize; 2] + Sync
     const TASK: usize = 1 << 14;
     /// Kinds of rows that are counted: more are compared.
     const MOST: usize = 1 << 10;
-    let known: Vec<[usize; 2]> = rows.par_iter().with_min_len(TASK).map(&lengths).collect();
-    if known.par_windows(2).with_min_len(TASK).all(|two| two[0] <= two[1]) {
+    let known: Vec<[usize; 2]> = Threads::Pool.map(rows.len(), TASK, |i| lengths(&rows[i]));
+    if Threads::Pool.all(known.len().saturating_sub(1), TASK, |i| known[i] <= known[i + 1]) {
         return;
     }
     let larger = |a: [usize; 2], b: [usize; 2]| [a[0].max(b[0]), a[1].max(b[1])];
-    let all = known.par_iter().with_min_len(TASK).copied();
-    let [lower, upper] = all.reduce(|| [0; 2], larger);
+    let with = |a, i: usize| larger(a, known[i]);
+    let [lower, upper] = Threads::Pool.fold(known.len(), TASK, || [0; 2], with, larger);
     let kinds = (lower + 1).saturating_mul(upper + 1);
     if kinds > MOST {
         rows.par_sort_by_key(lengths);
@@ -158,11 +157,11 @@ fn sort_by_lengths(rows: &mut [u32], lengths: impl Fn(&u32) -> [usize; 2] + Sync
     }
     let kind = |row: usize| (known[row][0] * (upper + 1) + known[row][1]) as u32;
     let (order, _) = Schedule::sorted(Threads::Pool, [rows.len(), kinds], kind);
-    let before = order.rows.par_iter().with_min_len(TASK).map(|&at| rows[at as usize]);
-    let sorted: Vec<u32> = before.collect();
-    rows.par_chunks_mut(TASK)
-        .zip(sorted.par_chunks(TASK))
-        .for_each(|(to, from)| to.copy_from_slice(from));
+    let at = |place: usize| rows[order.rows[place] as usize];
+    let sorted: Vec<u32> = Threads::Pool.map(rows.len(), TASK, at);
+    Threads::Pool.chunks(rows, TASK, 1, |task, to| {
+        to.copy_from_slice(&sorted[task * TASK..][..to.len()]);
+    });
 }
 
 /// Where a triangle's blocks and columns lie: as in `sptrsv/colours/slices.cu`.
@@ -188,23 +187,20 @@ impl Layout {
         /// Slices that a task lays out.
         const TASK: usize = 512;
         let tasks = plan.slices().div_ceil(TASK);
-        let parts: Vec<(Vec<u32>, Vec<u32>, Vec<u32>)> = (0..tasks)
-            .into_par_iter()
-            .map(|task| {
-                let (mut shape, mut ends, mut index) = (Vec::new(), Vec::new(), Vec::new());
-                for s in task * TASK..((task + 1) * TASK).min(plan.slices()) {
-                    let rows = &plan.rows[plan.slice(s)];
-                    let places = plan.aligned.then(|| plan.places(rows, triangle, order)).flatten();
-                    let (length, kind) = match places {
-                        Some(places) => store_places(rows, &places, &mut index),
-                        None => store(rows, triangle, number, &mut index),
-                    };
-                    shape.push(4 * length + kind as u32);
-                    ends.push(index.len() as u32);
-                }
-                (shape, ends, index)
-            })
-            .collect();
+        let parts: Vec<(Vec<u32>, Vec<u32>, Vec<u32>)> = Threads::Pool.map(tasks, 1, |task| {
+            let (mut shape, mut ends, mut index) = (Vec::new(), Vec::new(), Vec::new());
+            for s in task * TASK..((task + 1) * TASK).min(plan.slices()) {
+                let rows = &plan.rows[plan.slice(s)];
+                let places = plan.aligned.then(|| plan.places(rows, triangle, order)).flatten();
+                let (length, kind) = match places {
+                    Some(places) => store_places(rows, &places, &mut index),
+                    None => store(rows, triangle, number, &mut index),
+                };
+                shape.push(4 * length + kind as u32);
+                ends.push(index.len() as u32);
+            }
+            (shape, ends, index)
+        });
         let mut all = Self::default();
         let too_many = |_| Error::memory("a factor has more than 2^32 blocks");
         for (shape, ends, index) in parts {

@@ -1,10 +1,9 @@
 //! Plans of parts that the host makes: what those of the device are compared with.
 
-use rayon::prelude::*;
-
 use super::{Owners, REGIONS, Shape, Slice, blocks};
 use crate::base::error::Result;
 use crate::base::memory::joined;
+use crate::base::threads::Threads;
 use crate::compute::cuda::sptrsv::owners::Triangle;
 use crate::matrix::pattern::PatternView;
 
@@ -56,7 +55,7 @@ impl Partition {
         let [slots, region] = shape.slots(owners.largest());
         let rows = Rows::new(owners);
         let of = |own| Part::new(triangle, &rows, own, &time, shape, region);
-        let parts: Vec<Part> = rows.of_part.par_iter().map(|own| of(own)).collect();
+        let parts: Vec<Part> = Threads::Pool.map(rows.of_part.len(), 1, |i| of(&rows.of_part[i]));
         Self { slots, region, ..Self::default() }.joined(&parts)
     }
 

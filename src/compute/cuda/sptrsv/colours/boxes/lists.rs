@@ -1,8 +1,6 @@
 //! At which distances from the rows of each colour their columns are, where all rows of a colour have the
 //! same.
 
-use rayon::prelude::*;
-
 use crate::base::threads::Threads;
 use crate::matrix::inverse_on;
 use crate::matrix::pattern::PatternView;
@@ -53,7 +51,7 @@ impl Lists {
         let extents = box_extents(order.len(), coupled)?.map(|n| n as i32);
         let colours = ends.len() - 1;
         let of_row = |i: u32| (ends.partition_point(|&end| end <= i) - 1) as u8;
-        let colour: Vec<u8> = row.par_iter().with_min_len(TASK).map(|&i| of_row(i)).collect();
+        let colour: Vec<u8> = Threads::Pool.map(row.len(), TASK, |i| of_row(row[i]));
         let found = Self { extents, colour, row, of: [Vec::new(), Vec::new()] };
         let lists = |t: PatternView| -> Option<Vec<Vec<Cell>>> {
             (0..colours).map(|c| found.list(t, ends, order, c)).collect()
@@ -84,7 +82,7 @@ impl Lists {
                     }
                 })
         };
-        (0..order.len()).into_par_iter().with_min_len(TASK).all(row)
+        Threads::Pool.all(order.len(), TASK, row)
     }
 
     /// The cell with a number.
@@ -133,9 +131,10 @@ impl Lists {
             Some(())
         };
         // of equal tasks, whatever threads there are: they tell the least colour
-        let task = |rows: &[u32]| -> Option<Vec<Seen>> {
-            let mut seen = Vec::new();
-            rows.iter().try_for_each(|&i| add(&mut seen, i as usize)).map(|()| seen)
+        let (first, end) = (ends[c] as usize, ends[c + 1] as usize);
+        let task = |task: usize| -> Option<Vec<Seen>> {
+            let (mut seen, from) = (Vec::new(), first + task * TASK);
+            (from..end.min(from + TASK)).try_for_each(|i| add(&mut seen, i)).map(|()| seen)
         };
         let merge = |mut a: Vec<Seen>, b: Vec<Seen>| -> Option<Vec<Seen>> {
             for b in b {
@@ -147,8 +146,8 @@ impl Lists {
             }
             (a.len() <= MOST).then_some(a)
         };
-        let rows: Vec<u32> = (ends[c]..ends[c + 1]).collect();
-        let mut seen = rows.par_chunks(TASK).map(task).try_reduce(Vec::new, merge)?;
+        let found = Threads::Pool.map((end - first).div_ceil(TASK), 1, task);
+        let mut seen = found.into_iter().try_fold(Vec::new(), |all, seen| merge(all, seen?))?;
         seen.sort_unstable_by_key(|s| (s.colour, s.far));
         Some(seen.into_iter().map(|s| s.offset).collect())
     }

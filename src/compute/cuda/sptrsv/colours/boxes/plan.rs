@@ -5,10 +5,9 @@ pub(super) mod steps;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rayon::prelude::*;
-
 use super::division::{Division, within};
 use super::lists::{Cell, Lists};
+use crate::base::threads::Threads;
 use crate::compute::cuda::layout::shared;
 use steps::{PLACES, Steps};
 
@@ -131,12 +130,11 @@ impl Plan {
         let mut common = Common { lists, division: &division, shape, colours, listed, pieces };
         let parts = 0..division.count();
         let cells: Vec<Vec<[Vec<u32>; 4]>> =
-            parts.clone().into_par_iter().map(|p| common.cells(p, &offsets, &masks)).collect();
+            Threads::Pool.map(parts.len(), 1, |p| common.cells(p, &offsets, &masks));
         let some = division.count() / 2;
         let division = division.at_least(room, |d| accesses(d, lists, some, &cells[some]));
         common.division = &division;
-        let own: Vec<Own> =
-            cells.par_iter().enumerate().map(|(p, cells)| common.own(p, cells)).collect();
+        let own: Vec<Own> = Threads::Pool.map(cells.len(), 1, |p| common.own(p, &cells[p]));
         let published = |own: &Own| {
             own.published.iter().flatten().map(ExactSizeIterator::len).collect::<Vec<_>>()
         };
@@ -151,7 +149,7 @@ impl Plan {
             let brought = common.brought(part, &offsets, &masks, &published_at);
             (brought, common.steps(&own[part], places(part)))
         };
-        let work: Vec<(HandOvers, Steps)> = parts.clone().into_par_iter().map(work).collect();
+        let work: Vec<(HandOvers, Steps)> = Threads::Pool.map(parts.len(), 1, work);
         let (in_bytes, distances) = (common.byte_distances(), common.distances());
         let listed = common.listed;
         let mut plan = Self {
@@ -235,10 +233,10 @@ fn places_of_cells<'a>(
     own: &[Own],
     places: impl Fn(usize) -> &'a [u32] + Sync,
 ) -> [Vec<AtomicU32>; 2] {
-    let nowhere =
-        || lists.row.par_iter().with_min_len(1 << 12).map(|_| AtomicU32::new(0)).collect();
+    let nowhere = || Threads::Pool.map(lists.row.len(), 1 << 12, |_| AtomicU32::new(0));
     let at: [Vec<AtomicU32>; 2] = [nowhere(), nowhere()];
-    own.par_iter().enumerate().for_each(|(part, own)| {
+    Threads::Pool.for_each(own.len(), 1, |part| {
+        let own = &own[part];
         for (c, published) in own.published.iter().enumerate() {
             let cells = &own.cells[own.of(c)];
             for (upper, range) in published.iter().enumerate() {
