@@ -143,6 +143,34 @@ impl Threads {
     }
 }
 
+/// What `f` gives on each thread of the current rayon pool, by its number; all run at the same time.
+pub fn on_each<R: Send>(f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    fn broadcast(f: &(dyn Fn(usize) + Sync)) {
+        rayon::broadcast(|context| f(context.index()));
+    }
+    let count = rayon::current_num_threads();
+    let mut made = Vec::<R>::with_capacity(count);
+    let to = Entries(made.as_mut_ptr());
+    // SAFETY: there is room for `count`, and each thread has a number of its own
+    broadcast(&|thread| unsafe { to.at(thread).write(f(thread)) });
+    // SAFETY: each of them is written
+    unsafe { made.set_len(count) };
+    made
+}
+
+/// What `f` gives on a thread of `pool`.
+///
+/// # Panics
+/// If `f` does.
+pub fn within<R: Send>(pool: &rayon::ThreadPool, f: impl FnOnce() -> R + Send) -> R {
+    fn install(pool: &rayon::ThreadPool, f: &mut (dyn FnMut() + Send)) {
+        pool.install(f);
+    }
+    let (mut f, mut result) = (Some(f), None);
+    install(pool, &mut || result = f.take().map(|f| f()));
+    result.expect("the pool has run it")
+}
+
 /// The first of entries of which tasks use one each.
 struct Entries<T>(*mut T);
 
@@ -210,5 +238,11 @@ mod tests {
             assert!(threads.all(1000, 16, |i| i < 1000) && !threads.all(1000, 16, |i| i != 999));
             assert!(threads.all(0, 1, |_| false));
         }
+    }
+
+    #[test]
+    fn each_thread_of_a_pool_gives_its_result() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        assert_eq!(within(&pool, || on_each(|thread| thread.to_string())), ["0", "1", "2"]);
     }
 }

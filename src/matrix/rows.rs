@@ -61,15 +61,20 @@ impl Csr {
         let chunks = rows.div_ceil(CHUNK);
         let made: Vec<Result<Rows, E>> = threads.map_with(chunks, 1, scratch, chunk);
         let made = made.into_iter().collect::<Result<Vec<_>, E>>()?;
+        Ok(Self::of_chunks(threads, [rows, cols], &made)?)
+    }
+
+    /// The rows of `made`, one chunk behind the other.
+    fn of_chunks(threads: Threads, [rows, cols]: [usize; 2], made: &[Rows]) -> Result<Self> {
         let entries: usize = made.iter().map(|rows| rows.columns.len()).sum();
         if entries > u32::MAX as usize {
             let message = format!("{entries} entries of a matrix: the limit is {}", u32::MAX);
-            return Err(Error::memory(message).into());
+            return Err(Error::memory(message));
         }
         let mut row_ptr = Vec::with_capacity(rows + 1);
         row_ptr.push(0);
         let mut base = 0;
-        for chunk in &made {
+        for chunk in made {
             row_ptr.extend(chunk.ends.iter().map(|end| base + end));
             base += chunk.columns.len() as u32;
         }

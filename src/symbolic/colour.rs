@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::{Lattice, power};
-use crate::base::threads::Threads;
+use crate::base::threads::{Threads, on_each};
 use crate::matrix::pattern::{Pattern, PatternView, TooLarge};
 
 /// Rows that a thread takes at a time: a few lines of a grid, behind which the next thread follows.
@@ -136,7 +136,7 @@ fn visit(
     if threads == Threads::Pool && n > CHUNK && rayon::current_num_threads() > 1 {
         let next = AtomicUsize::new(0);
         // chunks begin in their order: what a row waits for is done, or being done by a running thread
-        rayon::broadcast(|_| {
+        on_each(|_| {
             loop {
                 let first = next.fetch_add(CHUNK, Ordering::Relaxed);
                 if first >= n {

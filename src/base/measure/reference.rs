@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{median, timed, without_peak};
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
-use crate::base::threads::Threads;
+use crate::base::threads::{Threads, on_each};
 
 /// Builds that check themselves, whose times are of no use, do this part of the work.
 const PART: usize = if cfg!(debug_assertions) { 64 } else { 1 };
@@ -112,7 +112,7 @@ pub(crate) fn waits(threads: Threads) -> Option<Vec<f64>> {
 fn of_each<R: Send>(threads: Threads, work: impl Fn() -> R + Sync) -> Vec<R> {
     match threads {
         Threads::One => vec![work()],
-        Threads::Pool => rayon::broadcast(|_| work()),
+        Threads::Pool => on_each(|_| work()),
     }
 }
 

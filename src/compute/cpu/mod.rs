@@ -46,7 +46,7 @@ use super::{
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
 use crate::base::memory::Buffer;
-use crate::base::threads::Threads;
+use crate::base::threads::{Threads, within};
 use crate::base::{cores, measure};
 use crate::compute::Trisolve;
 use crate::compute::distributed::launch;
@@ -148,7 +148,7 @@ impl Cpu {
     /// to be worth waking it.
     fn on<R: Send>(&self, work: usize, f: impl FnOnce(bool) -> R + Send) -> R {
         match &self.pool {
-            Some(pool) if work >= WORTH_SHARING => pool.install(|| f(true)),
+            Some(pool) if work >= WORTH_SHARING => within(pool, || f(true)),
             _ => f(false),
         }
     }
@@ -158,7 +158,7 @@ impl Cpu {
         static ONE: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
         let one = || rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
         match self.pool.as_deref().or_else(|| ONE.get_or_init(one).as_ref()) {
-            Some(pool) => pool.install(f),
+            Some(pool) => within(pool, f),
             None => f(),
         }
     }
@@ -166,7 +166,7 @@ impl Cpu {
     /// Runs `f` on the pool, if there is one.
     fn pooled<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
-            Some(pool) => pool.install(f),
+            Some(pool) => within(pool, f),
             None => f(),
         }
     }
@@ -263,7 +263,7 @@ impl Platform for Cpu {
 
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
         match &self.pool {
-            Some(pool) => pool.install(|| work(Threads::Pool)),
+            Some(pool) => within(pool, || work(Threads::Pool)),
             None => work(Threads::One),
         }
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
+use crate::base::threads::on_each;
 use crate::compute::SingularBlock;
 use crate::matrix::pattern::{Pattern, PatternView};
 use crate::symbolic::{FillPattern, Schedule};
@@ -228,8 +229,7 @@ impl Order {
     ) -> Vec<R> {
         assert_eq!(self.threads.len(), rayon::current_num_threads());
         let finished: Vec<Finished> = self.threads.iter().map(|_| Finished::default()).collect();
-        rayon::broadcast(|context| {
-            let thread = context.index();
+        on_each(|thread| {
             let mut state = state(thread);
             for (done, task) in (1..).zip(&self.threads[thread]) {
                 for wait in &self.waits[task.waits.0 as usize..task.waits.1 as usize] {
