@@ -338,7 +338,7 @@ mod tests {
         for (fill, precision) in [
             (0, FactorPrecision::Float64),
             (1, FactorPrecision::Float64),
-            // of more columns than have a loop of their own
+            // of more columns than have an unrolled loop
             (3, FactorPrecision::Float64),
             (0, FactorPrecision::Float32),
             (1, FactorPrecision::Float16),

@@ -12,30 +12,31 @@ use super::super::simd::Simd;
 use super::rows::Uniform;
 use crate::matrix::pattern::PatternView;
 
-/// Most columns of a row that has a loop of its own.
-pub(super) const MOST: usize = 8;
+/// Most columns of the rows of a run.
+pub(super) const MOST: usize = 32;
 
-/// Calls `$f::<M, ..>($args)` where a row has M columns, 1 to [`MOST`]; what it has otherwise is `$else`.
+/// Calls `$f::<M, ..>(M, $args)` for rows of few columns M, whose loops are unrolled, and `$f::<0, ..>(M, $args)` for
+/// those of up to [`MOST`]; `$else` for others.
 macro_rules! with_columns {
     ($count:expr, $f:ident<$T:ty, $S:ty>($($arg:expr),*), $else:expr) => {
         match $count {
-            1 => $f::<1, $T, $S>($($arg),*),
-            2 => $f::<2, $T, $S>($($arg),*),
-            3 => $f::<3, $T, $S>($($arg),*),
-            4 => $f::<4, $T, $S>($($arg),*),
-            5 => $f::<5, $T, $S>($($arg),*),
-            6 => $f::<6, $T, $S>($($arg),*),
-            7 => $f::<7, $T, $S>($($arg),*),
-            MOST => $f::<MOST, $T, $S>($($arg),*),
+            1 => $f::<1, $T, $S>(1, $($arg),*),
+            2 => $f::<2, $T, $S>(2, $($arg),*),
+            3 => $f::<3, $T, $S>(3, $($arg),*),
+            4 => $f::<4, $T, $S>(4, $($arg),*),
+            5 => $f::<5, $T, $S>(5, $($arg),*),
+            6 => $f::<6, $T, $S>(6, $($arg),*),
+            count if (1..=MOST).contains(&count) => $f::<0, $T, $S>(count, $($arg),*),
             _ => $else,
         }
     };
 }
 pub(super) use with_columns;
 
-/// The forward solve in `rows`; r begins with the first of them.
+/// The forward solve in `rows` of `count` columns, which is M unless M is 0; r begins with the first of them.
 #[inline(always)]
 pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
+    count: usize,
     s: S,
     f: Uniform<T>,
     lower: PatternView,
@@ -44,19 +45,23 @@ pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
     rows: Range<usize>,
 ) {
     let (first, at) = (rows.start, lower.range(rows.start).start);
-    let back: [usize; M] = std::array::from_fn(|t| first - lower.col_ind[at + t] as usize);
-    let entries = f.lower[at..at + M * rows.len()].as_chunks::<M>().0;
+    let m = if M == 0 { count } else { M };
+    let mut back = [0; MOST];
+    for (back, &column) in back.iter_mut().zip(&lower.col_ind[at..at + m]) {
+        *back = first - column as usize;
+    }
+    let entries = f.lower[at..at + m * rows.len()].chunks_exact(m);
     // SAFETY: columns of these rows are solved: earlier in the loop, or in a task that was waited for.
     let read = |i: usize, t: usize| unsafe { z.read(i - back[t]..i - back[t] + 1)[0] };
-    let chained = back[M - 1] == 1;
-    let mut last = if chained { read(first, M - 1) } else { 0.0 };
+    let chained = back[m - 1] == 1;
+    let mut last = if chained { read(first, m - 1) } else { 0.0 };
     for ((i, of_row), &own) in rows.zip(entries).zip(r) {
         let mut acc = if T::SCALED { 0.0 } else { own };
-        for t in 0..M - 1 {
+        for t in 0..m - 1 {
             acc = s.madd(-of_row[t].wide(), read(i, t), acc);
         }
-        let nearest = if chained { last } else { read(i, M - 1) };
-        acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
+        let nearest = if chained { last } else { read(i, m - 1) };
+        acc = s.madd(-of_row[m - 1].wide(), nearest, acc);
         if T::SCALED {
             acc = s.madd(scale(f.lower_scales[i]), acc, own);
         }
@@ -69,6 +74,7 @@ pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
 /// The backward solve in `rows`, from the last to the first.
 #[inline(always)]
 pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
+    count: usize,
     s: S,
     f: Uniform<T>,
     upper: PatternView,
@@ -76,13 +82,17 @@ pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
     rows: Range<usize>,
 ) {
     let (first, end) = (rows.end - 1, upper.range(rows.end - 1).end);
-    let ahead: [usize; M] = std::array::from_fn(|t| upper.col_ind[end - 1 - t] as usize - first);
+    let m = if M == 0 { count } else { M };
+    let mut ahead = [0; MOST];
+    for (ahead, &column) in ahead.iter_mut().zip(upper.col_ind[end - m..end].iter().rev()) {
+        *ahead = column as usize - first;
+    }
     let at = upper.entries() - end;
-    let entries = f.upper[at..at + M * rows.len()].as_chunks::<M>().0;
+    let entries = f.upper[at..at + m * rows.len()].chunks_exact(m);
     // SAFETY: as above.
     let read = |i: usize, t: usize| unsafe { z.read(i + ahead[t]..i + ahead[t] + 1)[0] };
-    let chained = ahead[M - 1] == 1;
-    let mut last = if chained { read(first, M - 1) } else { 0.0 };
+    let chained = ahead[m - 1] == 1;
+    let mut last = if chained { read(first, m - 1) } else { 0.0 };
     for (i, of_row) in rows.rev().zip(entries) {
         // SAFETY: this call alone touches row i.
         let own = unsafe { z.write(i..i + 1) };
@@ -91,11 +101,11 @@ pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
             start = s.madd(scale(f.inverse_scales[i]), start, 0.0);
         }
         let mut acc = if T::SCALED { 0.0 } else { start };
-        for t in 0..M - 1 {
+        for t in 0..m - 1 {
             acc = s.madd(-of_row[t].wide(), read(i, t), acc);
         }
-        let nearest = if chained { last } else { read(i, M - 1) };
-        acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
+        let nearest = if chained { last } else { read(i, m - 1) };
+        acc = s.madd(-of_row[m - 1].wide(), nearest, acc);
         if T::SCALED {
             acc = s.madd(scale(f.upper_scales[i]), acc, start);
         }
