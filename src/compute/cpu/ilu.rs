@@ -82,7 +82,7 @@ impl BlockIlu {
             spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
             values: Values::zeros(pattern, precision),
             supernodes: Supernodes::of(pattern),
-            runs: Runs::of(pattern),
+            runs: Runs::of(pattern).filter(|_| precision != FactorPrecision::Adaptive),
             pattern: Arc::clone(pattern),
             plan,
             levels,

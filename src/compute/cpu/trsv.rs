@@ -11,7 +11,7 @@ mod runs;
 use std::ops::Range;
 
 use super::block::{BlockSize, with_block_size, with_small_block_size};
-use super::ilu::{BlockIlu, Plan, Runs, Supernodes};
+use super::ilu::{BlockIlu, Plan, Supernodes};
 use super::multiversion::multiversion;
 use super::shared::Shared;
 use super::simd::Simd;
@@ -43,21 +43,43 @@ macro_rules! with_factors {
     }};
 }
 
+/// Solves by `runs::$by_runs(runs, factors, args)` where the factors have runs, else by `$by_rows(size, factors, args)`.
+macro_rules! solve {
+    ($ilu:expr, $by_runs:ident or $by_rows:ident ( $($arg:expr),* )) => {{
+        let ilu: &BlockIlu = $ilu;
+        match (&ilu.runs, &ilu.values) {
+            (Some(runs), Values::Double(of)) => {
+                runs::$by_runs(runs, Factors::new(ilu, Uniform::plain(of)), $($arg),*);
+            }
+            (Some(runs), Values::Single(of)) => {
+                runs::$by_runs(runs, Factors::new(ilu, Uniform::plain(of)), $($arg),*);
+            }
+            (Some(runs), Values::Bfloat16(of)) => {
+                runs::$by_runs(runs, Factors::new(ilu, Uniform::scaled(of)), $($arg),*);
+            }
+            (Some(runs), Values::Float16(of)) => {
+                runs::$by_runs(runs, Factors::new(ilu, Uniform::scaled(of)), $($arg),*);
+            }
+            _ => with_factors!(ilu, $by_rows($($arg),*)),
+        }
+    }};
+}
+
 /// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place. On the threads of the
 /// plan, where there is one, or on the calling thread `alone`.
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
     let plan = ilu.plan.as_ref().filter(|_| !alone);
-    with_factors!(ilu, sized(plan, r, z));
+    solve!(ilu, apply or sized(plan, r, z));
 }
 
 /// `L z = r` in some rows; `r` begins with the first of them.
 pub(super) fn forward_part(ilu: &BlockIlu, rows: Range<usize>, r: &[f64], z: &mut [f64]) {
-    with_factors!(ilu, forward(rows, r, z));
+    solve!(ilu, forward or forward(rows, r, z));
 }
 
 /// `U' z = D^-1 z` in some rows.
 pub(super) fn backward_part(ilu: &BlockIlu, rows: Range<usize>, z: &mut [f64]) {
-    with_factors!(ilu, backward(rows, z));
+    solve!(ilu, backward or backward(rows, z));
 }
 
 /// Factors as plain slices.
@@ -67,7 +89,6 @@ struct Factors<'a, N> {
     upper: PatternView<'a>,
     numbers: N,
     supernodes: Option<&'a Supernodes>,
-    runs: Option<&'a Runs>,
 }
 
 impl<'a, N: Numbers> Factors<'a, N> {
@@ -77,7 +98,6 @@ impl<'a, N: Numbers> Factors<'a, N> {
             upper: ilu.pattern.upper.view(),
             numbers,
             supernodes: ilu.supernodes.as_ref().filter(|_| N::ALIKE),
-            runs: ilu.runs.as_ref().filter(|_| N::ALIKE),
         }
     }
 
@@ -121,9 +141,6 @@ fn forward_body<K: BlockSize, N: Numbers, S: Simd>(
     z: &mut [f64],
 ) {
     let (z, b, first) = (Shared::new(z), size.b(), rows.start);
-    if let Some(runs) = f.runs.filter(|_| b == 1) {
-        return forward_runs(s, size, (f, runs), r, z, rows);
-    }
     let Some(nodes) = f.supernodes.filter(|_| b == 1) else {
         for i in rows {
             let at = (i - first) * b;
@@ -153,9 +170,6 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
     z: &mut [f64],
 ) {
     let z = Shared::new(z);
-    if let Some(runs) = f.runs.filter(|_| size.b() == 1) {
-        return backward_runs(s, size, (f, runs), z, rows);
-    }
     let Some(nodes) = f.supernodes.filter(|_| size.b() == 1) else {
         for i in rows.rev() {
             backward_row_body(s, size, f, z, i);
@@ -175,51 +189,6 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
     }
 }
 
-/// Run by run; r begins with the first of `rows`.
-#[inline(always)]
-fn forward_runs<K: BlockSize, N: Numbers, S: Simd>(
-    s: S,
-    size: K,
-    (f, runs): (Factors<N>, &Runs),
-    r: &[f64],
-    z: Shared,
-    rows: Range<usize>,
-) {
-    let first = rows.start;
-    for run in runs.ahead(rows) {
-        let r = &r[run.start - first..run.end - first];
-        if !f.numbers.forward_run(s, f.lower, r, z, run.clone()) {
-            for (i, r) in run.zip(r.chunks_exact(1)) {
-                forward_row_body(s, size, f, r, z, i);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn backward_runs<K: BlockSize, N: Numbers, S: Simd>(
-    s: S,
-    size: K,
-    (f, runs): (Factors<N>, &Runs),
-    z: Shared,
-    rows: Range<usize>,
-) {
-    for run in runs.behind(rows) {
-        if !f.numbers.backward_run(s, f.upper, z, run.clone()) {
-            for i in run.rev() {
-                backward_row_body(s, size, f, z, i);
-            }
-        }
-    }
-}
-
-/// The rows of a task, where they follow each other: ascending or descending.
-fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
-    let (first, last) = (*rows.first()? as usize, *rows.last()? as usize);
-    debug_assert!(rows.is_sorted() || rows.is_sorted_by(|a, b| a > b));
-    (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
-}
-
 /// Rows of one task.
 #[inline(always)]
 fn forward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
@@ -230,11 +199,6 @@ fn forward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
     z: Shared,
     rows: &[u32],
 ) {
-    if let Some(runs) = f.runs.filter(|_| size.b() == 1)
-        && let Some(rows) = consecutive(rows)
-    {
-        return forward_runs(s, size, (f, runs), &r[rows.clone()], z, rows);
-    }
     for &i in rows {
         let (i, b) = (i as usize, size.b());
         forward_row_body(s, size, f, &r[i * b..(i + 1) * b], z, i);
@@ -250,11 +214,6 @@ fn backward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
     z: Shared,
     rows: &[u32],
 ) {
-    if let Some(runs) = f.runs.filter(|_| size.b() == 1)
-        && let Some(rows) = consecutive(rows)
-    {
-        return backward_runs(s, size, (f, runs), z, rows);
-    }
     for &i in rows {
         backward_row_body(s, size, f, z, i as usize);
     }

@@ -53,20 +53,35 @@ impl Runs {
 
 /// Ends of the runs of a triangle.
 fn ends(of: PatternView) -> Option<Vec<u32>> {
+    /// Rows that are looked at together.
+    const TOGETHER: usize = 16;
     let rows = of.row_ptr.len() - 1;
-    let most = rows / FEWEST;
-    let mut ends = Vec::new();
-    for i in 1..rows {
-        let (before, own) = (of.row(i - 1), of.row(i));
-        let alike = before.len() == own.len() && before.iter().zip(own).all(|(&a, &b)| a + 1 == b);
-        if !alike {
-            ends.push(i as u32);
-            if ends.len() > most {
-                return None;
-            }
+    // whether so many rows from `at` on have `length` columns each, one more than those of the row before
+    let continues = |at: usize, count: usize, length: u32| {
+        let of_rows = of.row_ptr[at..=at + count].array_windows();
+        let differ = of_rows.fold(0, |all, [start, end]| all | ((end - start) ^ length));
+        let (before, own) = (of.row_ptr[at - 1] as usize, of.row_ptr[at] as usize);
+        differ == 0 && {
+            let own = &of.col_ind[own..own + count * length as usize];
+            let pairs = of.col_ind[before..].iter().zip(own);
+            pairs.fold(0, |all, (&a, &b)| all | (a.wrapping_add(1) ^ b)) == 0
+        }
+    };
+    let (mut ends, mut end) = (Vec::new(), 0);
+    while end < rows {
+        let length = of.row_ptr[end + 1] - of.row_ptr[end];
+        end += 1;
+        while end + TOGETHER <= rows && continues(end, TOGETHER, length) {
+            end += TOGETHER;
+        }
+        while end < rows && continues(end, 1, length) {
+            end += 1;
+        }
+        ends.push(end as u32);
+        if ends.len() * FEWEST > rows {
+            return None;
         }
     }
-    ends.push(rows as u32);
     Some(ends)
 }
 

@@ -2,8 +2,6 @@
 
 #![allow(unsafe_code, reason = "threads that write disjoint parts")]
 
-use std::ops::Range;
-
 use bytemuck::cast_slice;
 
 use super::super::adaptive::{Adaptive, Kind, scales_first};
@@ -14,7 +12,6 @@ use super::super::parts::Blocks;
 use super::super::shared::Shared;
 use super::super::simd::Simd;
 use super::super::values::Scaled;
-use super::runs::{MOST, backward_run, forward_run, with_columns};
 use crate::matrix::pattern::PatternView;
 
 /// What solves read of the numbers of factors, row by row.
@@ -60,28 +57,6 @@ pub(super) trait Numbers: Copy + Send + Sync {
         _i: usize,
     ) {
         unreachable!("rows are not alike");
-    }
-    /// Rows of a run, where they are stored alike; r begins with the first of them. `false` where their number of
-    /// columns has no loop of its own, and nothing is done.
-    fn forward_run<S: Simd>(
-        self,
-        _s: S,
-        _lower: PatternView,
-        _r: &[f64],
-        _z: Shared,
-        _rows: Range<usize>,
-    ) -> bool {
-        false
-    }
-    /// The same of the backward solve, from the last row to the first.
-    fn backward_run<S: Simd>(
-        self,
-        _s: S,
-        _upper: PatternView,
-        _z: Shared,
-        _rows: Range<usize>,
-    ) -> bool {
-        false
     }
 }
 
@@ -184,33 +159,6 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         i: usize,
     ) {
         backward_supernode::<M, T, S>(s, self, upper, z, i);
-    }
-
-    #[inline(always)]
-    fn forward_run<S: Simd>(
-        self,
-        s: S,
-        lower: PatternView,
-        r: &[f64],
-        z: Shared,
-        rows: Range<usize>,
-    ) -> bool {
-        let columns = lower.range(rows.start).len();
-        with_columns!(columns, forward_run < T, S > (s, self, lower, r, z, rows), return false);
-        true
-    }
-
-    #[inline(always)]
-    fn backward_run<S: Simd>(
-        self,
-        s: S,
-        upper: PatternView,
-        z: Shared,
-        rows: Range<usize>,
-    ) -> bool {
-        let columns = upper.range(rows.start).len();
-        with_columns!(columns, backward_run < T, S > (s, self, upper, z, rows), return false);
-        true
     }
 }
 

@@ -6,37 +6,130 @@
 
 use std::ops::Range;
 
+use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
+use super::super::ilu::{Plan, Runs};
+use super::super::multiversion::multiversion;
 use super::super::shared::Shared;
 use super::super::simd::Simd;
-use super::rows::Uniform;
+use super::Factors;
+use super::rows::{Numbers, Uniform};
 use crate::matrix::pattern::PatternView;
 
-/// Most columns of the rows of a run.
-pub(super) const MOST: usize = 32;
+/// `z = (L D U')^-1 r`, as [`super::apply`].
+pub(super) fn apply<T: Entry>(
+    runs: &Runs,
+    f: Factors<Uniform<T>>,
+    plan: Option<&Plan>,
+    r: &[f64],
+    z: &mut [f64],
+) {
+    let n = f.rows();
+    assert!(r.len() == n && z.len() == n);
+    let Some(plan) = plan else {
+        forward(runs, f, 0..n, r, z);
+        backward(runs, f, 0..n, z);
+        return;
+    };
+    let z = Shared::new(z);
+    plan.lower.run(&|rows| match consecutive(rows) {
+        Some(rows) => forward_runs(runs, f, &r[rows.clone()], z, rows),
+        None => super::forward_rows(Fixed::<1>, f, r, z, rows),
+    });
+    plan.upper.run(&|rows| match consecutive(rows) {
+        Some(rows) => backward_runs(runs, f, z, rows),
+        None => super::backward_rows(Fixed::<1>, f, z, rows),
+    });
+}
 
-/// Calls `$f::<M, ..>(M, $args)` for rows of few columns M, whose loops are unrolled, and `$f::<0, ..>(M, $args)` for
-/// those of up to [`MOST`]; `$else` for others.
+/// As [`super::forward_part`].
+pub(super) fn forward<T: Entry>(
+    runs: &Runs,
+    f: Factors<Uniform<T>>,
+    rows: Range<usize>,
+    r: &[f64],
+    z: &mut [f64],
+) {
+    forward_runs(runs, f, r, Shared::new(z), rows);
+}
+
+/// As [`super::backward_part`].
+pub(super) fn backward<T: Entry>(
+    runs: &Runs,
+    f: Factors<Uniform<T>>,
+    rows: Range<usize>,
+    z: &mut [f64],
+) {
+    backward_runs(runs, f, Shared::new(z), rows);
+}
+
+/// The rows of a task, where they follow each other: ascending or descending.
+fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
+    let (first, last) = (*rows.first()? as usize, *rows.last()? as usize);
+    debug_assert!(rows.is_sorted() || rows.is_sorted_by(|a, b| a > b));
+    (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
+}
+
+multiversion! { fn forward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, r: &[f64], z: Shared, rows: Range<usize>) = forward_body }
+multiversion! { fn backward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, z: Shared, rows: Range<usize>) = backward_body }
+
+/// Calls `$f::<M, ..>($args)` for rows of M columns, from 1 to as many as are listed; `$else` for others.
 macro_rules! with_columns {
-    ($count:expr, $f:ident<$T:ty, $S:ty>($($arg:expr),*), $else:expr) => {
+    ($count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr) => {
+        with_columns!(@ $count, $f<$T, $S> $args, $else,
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+    };
+    (@ $count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr, $($m:literal)*) => {
         match $count {
-            1 => $f::<1, $T, $S>(1, $($arg),*),
-            2 => $f::<2, $T, $S>(2, $($arg),*),
-            3 => $f::<3, $T, $S>(3, $($arg),*),
-            4 => $f::<4, $T, $S>(4, $($arg),*),
-            5 => $f::<5, $T, $S>(5, $($arg),*),
-            6 => $f::<6, $T, $S>(6, $($arg),*),
-            count if (1..=MOST).contains(&count) => $f::<0, $T, $S>(count, $($arg),*),
+            $($m => $f::<$m, $T, $S> $args,)*
             _ => $else,
         }
     };
 }
-pub(super) use with_columns;
 
-/// The forward solve in `rows` of `count` columns, which is M unless M is 0; r begins with the first of them.
+/// r begins with the first of `rows`.
 #[inline(always)]
-pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
-    count: usize,
+fn forward_body<T: Entry, S: Simd>(
+    s: S,
+    runs: &Runs,
+    f: Factors<Uniform<T>>,
+    r: &[f64],
+    z: Shared,
+    rows: Range<usize>,
+) {
+    let first = rows.start;
+    for run in runs.ahead(rows) {
+        let r = &r[run.start - first..run.end - first];
+        let columns = f.lower.range(run.start).len();
+        with_columns!(columns, forward_run < T, S > (s, f.numbers, f.lower, r, z, run), {
+            for (i, r) in run.zip(r.chunks_exact(1)) {
+                f.numbers.forward(s, Fixed::<1>, f.lower, r, z, i);
+            }
+        });
+    }
+}
+
+#[inline(always)]
+fn backward_body<T: Entry, S: Simd>(
+    s: S,
+    runs: &Runs,
+    f: Factors<Uniform<T>>,
+    z: Shared,
+    rows: Range<usize>,
+) {
+    for run in runs.behind(rows) {
+        let columns = f.upper.range(run.start).len();
+        with_columns!(columns, backward_run < T, S > (s, f.numbers, f.upper, z, run), {
+            for i in run.rev() {
+                f.numbers.backward(s, Fixed::<1>, f.upper, z, i);
+            }
+        });
+    }
+}
+
+/// The forward solve in rows of M columns; r begins with the first of them.
+#[inline(always)]
+fn forward_run<const M: usize, T: Entry, S: Simd>(
     s: S,
     f: Uniform<T>,
     lower: PatternView,
@@ -45,23 +138,19 @@ pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
     rows: Range<usize>,
 ) {
     let (first, at) = (rows.start, lower.range(rows.start).start);
-    let m = if M == 0 { count } else { M };
-    let mut back = [0; MOST];
-    for (back, &column) in back.iter_mut().zip(&lower.col_ind[at..at + m]) {
-        *back = first - column as usize;
-    }
-    let entries = f.lower[at..at + m * rows.len()].chunks_exact(m);
+    let back: [usize; M] = std::array::from_fn(|t| first - lower.col_ind[at + t] as usize);
+    let entries = f.lower[at..at + M * rows.len()].as_chunks::<M>().0;
     // SAFETY: columns of these rows are solved: earlier in the loop, or in a task that was waited for.
     let read = |i: usize, t: usize| unsafe { z.read(i - back[t]..i - back[t] + 1)[0] };
-    let chained = back[m - 1] == 1;
-    let mut last = if chained { read(first, m - 1) } else { 0.0 };
+    let chained = back[M - 1] == 1;
+    let mut last = if chained { read(first, M - 1) } else { 0.0 };
     for ((i, of_row), &own) in rows.zip(entries).zip(r) {
         let mut acc = if T::SCALED { 0.0 } else { own };
-        for t in 0..m - 1 {
+        for t in 0..M - 1 {
             acc = s.madd(-of_row[t].wide(), read(i, t), acc);
         }
-        let nearest = if chained { last } else { read(i, m - 1) };
-        acc = s.madd(-of_row[m - 1].wide(), nearest, acc);
+        let nearest = if chained { last } else { read(i, M - 1) };
+        acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
         if T::SCALED {
             acc = s.madd(scale(f.lower_scales[i]), acc, own);
         }
@@ -73,8 +162,7 @@ pub(super) fn forward_run<const M: usize, T: Entry, S: Simd>(
 
 /// The backward solve in `rows`, from the last to the first.
 #[inline(always)]
-pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
-    count: usize,
+fn backward_run<const M: usize, T: Entry, S: Simd>(
     s: S,
     f: Uniform<T>,
     upper: PatternView,
@@ -82,17 +170,13 @@ pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
     rows: Range<usize>,
 ) {
     let (first, end) = (rows.end - 1, upper.range(rows.end - 1).end);
-    let m = if M == 0 { count } else { M };
-    let mut ahead = [0; MOST];
-    for (ahead, &column) in ahead.iter_mut().zip(upper.col_ind[end - m..end].iter().rev()) {
-        *ahead = column as usize - first;
-    }
+    let ahead: [usize; M] = std::array::from_fn(|t| upper.col_ind[end - 1 - t] as usize - first);
     let at = upper.entries() - end;
-    let entries = f.upper[at..at + m * rows.len()].chunks_exact(m);
+    let entries = f.upper[at..at + M * rows.len()].as_chunks::<M>().0;
     // SAFETY: as above.
     let read = |i: usize, t: usize| unsafe { z.read(i + ahead[t]..i + ahead[t] + 1)[0] };
-    let chained = ahead[m - 1] == 1;
-    let mut last = if chained { read(first, m - 1) } else { 0.0 };
+    let chained = ahead[M - 1] == 1;
+    let mut last = if chained { read(first, M - 1) } else { 0.0 };
     for (i, of_row) in rows.rev().zip(entries) {
         // SAFETY: this call alone touches row i.
         let own = unsafe { z.write(i..i + 1) };
@@ -101,11 +185,11 @@ pub(super) fn backward_run<const M: usize, T: Entry, S: Simd>(
             start = s.madd(scale(f.inverse_scales[i]), start, 0.0);
         }
         let mut acc = if T::SCALED { 0.0 } else { start };
-        for t in 0..m - 1 {
+        for t in 0..M - 1 {
             acc = s.madd(-of_row[t].wide(), read(i, t), acc);
         }
-        let nearest = if chained { last } else { read(i, m - 1) };
-        acc = s.madd(-of_row[m - 1].wide(), nearest, acc);
+        let nearest = if chained { last } else { read(i, M - 1) };
+        acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
         if T::SCALED {
             acc = s.madd(scale(f.upper_scales[i]), acc, start);
         }
