@@ -246,6 +246,8 @@ fn backward_row_body<K: BlockSize, N: Numbers, S: Simd>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
     use crate::compute::Factors as _;
@@ -297,14 +299,17 @@ mod tests {
         for (fill, precision) in [
             (0, FactorPrecision::Float64),
             (1, FactorPrecision::Float64),
-            // of more columns than have an unrolled loop
             (3, FactorPrecision::Float64),
+            // rows have more columns than have a loop
+            (5, FactorPrecision::Float64),
             (0, FactorPrecision::Float32),
             (1, FactorPrecision::Float16),
-            (0, FactorPrecision::Adaptive),
+            (0, FactorPrecision::Bfloat16),
         ] {
             let pattern =
-                iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap().into();
+                Arc::new(iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap());
+            let longest = (0..n).map(|i| pattern.lower.row(i).len()).max();
+            assert_eq!(longest > Some(24), fill == 5, "{longest:?}");
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             let [mut alone, mut together, mut parts, mut by_rows] =

@@ -58,8 +58,8 @@ fn ends(of: PatternView) -> Option<Vec<u32>> {
     let rows = of.row_ptr.len() - 1;
     // whether so many rows from `at` on have `length` columns each, one more than those of the row before
     let continues = |at: usize, count: usize, length: u32| {
-        let of_rows = of.row_ptr[at..=at + count].array_windows();
-        let differ = of_rows.fold(0, |all, [start, end]| all | ((end - start) ^ length));
+        let of_rows = of.row_ptr[at..=at + count].windows(2);
+        let differ = of_rows.fold(0, |all, of| all | ((of[1] - of[0]) ^ length));
         let (before, own) = (of.row_ptr[at - 1] as usize, of.row_ptr[at] as usize);
         differ == 0 && {
             let own = &of.col_ind[own..own + count * length as usize];
