@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn runs_solve_to_the_bits_of_row_by_row() {
         let k = Cpu::parallel(Some(3)).unwrap();
-        let a = problem::load("poisson3d:37x19x23", ReadAs::Expanded).unwrap().matrix;
+        let a = problem::load("poisson3d:101x13x12", ReadAs::Expanded).unwrap().matrix;
         let n = a.rows();
         let r: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
         let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
