@@ -27,6 +27,7 @@ mod sequence;
 pub(crate) mod several;
 mod speed;
 mod step;
+mod task;
 mod traffic;
 mod verdict;
 mod watch;
@@ -64,7 +65,7 @@ pub(crate) use ranks::{OfRanks, Outline};
 pub(crate) use reuse::Reuse;
 use roof::Roof;
 use scaling::{Equilibrated, Given};
-pub(crate) use sequence::{Loaded, StepSystem, Steps, solve_sequence};
+pub(crate) use sequence::{Loaded, StepSystem, Steps};
 use speed::Speed;
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
@@ -180,6 +181,23 @@ pub(crate) fn solve_case(
         Some(Ok(solved)) => solved,
         Some(Err(why)) => Some(without_backend(case, Some(&why)).into()),
         None => Some(without_backend(case, None).into()),
+    }
+}
+
+/// Runs `cases`, which differ in their matrix alone, one after the other with what the last one left. Each phase of a
+/// step is done and timed once. `false` when the user stopped it.
+///
+/// # Errors
+/// Those of `steps`, and a step with another number of unknowns.
+pub(crate) fn solve_sequence(
+    cases: &[&Case],
+    measure: &Measure,
+    steps: &mut dyn Steps,
+) -> crate::base::error::Result<bool> {
+    let measure = &Measure { once: true, ..measure.clone() };
+    match cases.first() {
+        Some(first) if compute::over_ranks(&first.backend) => on_ranks::lead(cases, measure, steps),
+        _ => sequence::on_device(cases, measure, steps),
     }
 }
 

@@ -3,15 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::distributed::{Counted, Run, finished, largest_peak};
 use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
-use super::ranks::{Task, Whole, announce, tell};
+
 use super::sequence::{Kernels, Lag, Steps, none, one_pattern};
 use super::step::Step;
+use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
 use super::{Job, NoResult, Reuse, Solved, Stage, begun, range, scaling};
 use crate::base::error::Result;
 use crate::base::interrupt;
@@ -34,27 +33,6 @@ use crate::methods::solver;
 use crate::problem::sequence::other_size;
 use crate::record::Record;
 use crate::record::schema::{Division, SetupDone};
-
-/// A step, as all ranks are told.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StepTask {
-    case: Case,
-    measure: Measure,
-    /// Its number, from 1.
-    number: usize,
-    whole: Whole,
-    with_guess: bool,
-    setup: SetupOf,
-}
-
-/// What a step makes.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-enum SetupOf {
-    /// Everything.
-    All,
-    /// What new values on the pattern of the last step take, the preconditioner among it or not.
-    Values { due: bool },
-}
 
 /// Runs the steps of a sequence over ranks: the part of the first.
 ///

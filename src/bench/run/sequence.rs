@@ -5,15 +5,13 @@ use std::sync::Arc;
 use super::crowd::Crowd;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::step::Step;
-use super::{
-    Job, NoResult, Reuse, Solved, Stage, begun, closed, on_ranks, range, scaling, without_backend,
-};
+use super::{Job, NoResult, Reuse, Solved, Stage, begun, closed, range, scaling, without_backend};
 use crate::base::error::Result;
 use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
 use crate::case::{Case, Execution, Refactor};
 use crate::compute::krylov::{Projection, Settings, System, Transposed};
-use crate::compute::{Backend, Clock, Visitor, over_ranks, with_threads};
+use crate::compute::{Backend, Clock, Visitor, with_threads};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
 use crate::matrix::{Csr, Equilibration, bsr};
@@ -54,21 +52,9 @@ pub(crate) trait Steps {
     fn done(&mut self, step: usize, solved: Solved) -> Result<()>;
 }
 
-/// Runs `cases`, which differ in their matrix alone, one after the other with what the last one left. Each phase of a
-/// step is done and timed once. `false` when the user stopped it.
-///
-/// # Errors
-/// Those of `steps`, and a step with another number of unknowns.
-pub(crate) fn solve_sequence(
-    cases: &[&Case],
-    measure: &Measure,
-    steps: &mut dyn Steps,
-) -> Result<bool> {
-    let measure = &Measure { once: true, ..measure.clone() };
+/// As [`solve_sequence`](super::solve_sequence), on one device.
+pub(super) fn on_device(cases: &[&Case], measure: &Measure, steps: &mut dyn Steps) -> Result<bool> {
     let Some(first) = cases.first() else { return Ok(true) };
-    if over_ranks(&first.backend) {
-        return on_ranks::lead(cases, measure, steps);
-    }
     let loaded = steps.load(0)?;
     let entries = loaded.as_ref().map_or(usize::MAX, |system| system.problem.matrix.nnz());
     let run = Run { cases, measure, steps: &mut *steps, loaded: Some(loaded) };

@@ -2,6 +2,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::base::status::Status;
+use crate::bench::run::solve_sequence;
 use crate::case::{Guess, ReadAs};
 use crate::methods::schwarz::Choice;
 use crate::problem::load;
