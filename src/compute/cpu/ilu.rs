@@ -21,7 +21,7 @@ use super::parts::Blocks;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::Values;
-pub(super) use runs::{LONGEST, Runs};
+pub(super) use runs::Runs;
 pub(super) use supernodes::Supernodes;
 
 use crate::base::choices::FactorPrecision;
@@ -461,15 +461,7 @@ impl FactorInfo for BlockIlu {
     }
 
     fn bytes(&self) -> Bytes {
-        let all = Bytes::of_factors(&self.pattern, self.values.bytes());
-        let in_ranges = |plan: &Plan| plan.lower.in_ranges() && plan.upper.in_ranges();
-        match self.runs.as_ref().filter(|_| self.plan.as_ref().is_none_or(in_ranges)) {
-            None => all,
-            Some(runs) => Bytes {
-                held: all.held + runs.bytes(),
-                moved: all.moved - self.pattern.bytes() + runs.indices(&self.pattern),
-            },
-        }
+        Bytes::of_factors(&self.pattern, self.values.bytes())
     }
 
     fn precisions(&self) -> Option<String> {

@@ -6,7 +6,6 @@
 //! the sequential sweep does. Where chunks leave too little to do at the same time, levels are
 //! used. Threads wait for each other point to point, through counters of finished tasks.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 
@@ -36,13 +35,6 @@ pub(super) struct Order {
 struct Task {
     rows: (u32, u32),
     waits: (u32, u32),
-}
-
-/// Rows that follow each other: ascending or descending.
-pub(super) fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
-    let (first, last) = (*rows.first()? as usize, *rows.last()? as usize);
-    debug_assert!(rows.is_sorted() || rows.is_sorted_by(|a, b| a > b));
-    (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
 }
 
 /// Until `thread` has finished `tasks` tasks.
@@ -219,12 +211,6 @@ impl Order {
         }
         let waits = (first_wait as u32, self.waits.len() as u32);
         self.threads[thread].push(Task { rows: (start, self.rows.len() as u32), waits });
-    }
-
-    /// Whether the rows of each task follow each other.
-    pub(super) fn in_ranges(&self) -> bool {
-        let rows = |task: &Task| &self.rows[task.rows.0 as usize..task.rows.1 as usize];
-        self.threads.iter().flatten().all(|task| consecutive(rows(task)).is_some())
     }
 
     /// Runs `work(rows)` as [`run_with`](Self::run_with) does. Compiled once, not for every kernel.

@@ -6,9 +6,6 @@ use std::ops::Range;
 use crate::matrix::pattern::PatternView;
 use crate::symbolic::FillPattern;
 
-/// Columns of a row above which a solve reads its indices.
-pub(in super::super) const LONGEST: usize = 24;
-
 /// Mean rows of a run below which rows are taken one by one.
 const FEWEST: usize = 4;
 
@@ -25,26 +22,6 @@ impl Runs {
             return None;
         }
         Some(Self { lower: ends(pattern.lower.view())?, upper: ends(pattern.upper.view())? })
-    }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        4 * (self.lower.len() + self.upper.len())
-    }
-
-    /// Bytes of indices, the ends of runs among them, that both solves read.
-    pub(super) fn indices(&self, pattern: &FillPattern) -> usize {
-        let of = |ends: &[u32], of: PatternView| {
-            let mut start = 0;
-            let rows = ends.iter().map(|&end| {
-                let (columns, rows) = (of.range(start).len(), end as usize - start);
-                start = end as usize;
-                let read = if columns <= LONGEST { 1 } else { rows };
-                4 + read * (8 + 4 * columns)
-            });
-            rows.sum::<usize>()
-        };
-        of(&self.lower, pattern.lower.view()) + of(&self.upper, pattern.upper.view())
     }
 
     /// Those of the lower triangle within `rows`, ascending.
@@ -124,7 +101,6 @@ mod tests {
             let runs = Runs::of(&pattern).unwrap();
             let n = a.rows();
             assert!(runs.lower.len() * FEWEST <= n && runs.upper.len() * FEWEST <= n);
-            assert!(runs.indices(&pattern) < pattern.bytes() / 2);
             let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
             for rows in [0..n, 5..n, 0..7, 13..14, 12..n - 3, 9..9] {
                 let ahead: Vec<_> = runs.ahead(rows.clone()).collect();
@@ -142,16 +118,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// A line of a grid in one dimension: the first row of L has no column, the others one.
-    #[test]
-    fn indices_are_those_of_the_first_row_of_a_run() {
-        let a = load("poisson3d:90x1x1", ReadAs::Expanded).unwrap().matrix;
-        let pattern = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).unwrap();
-        let runs = Runs::of(&pattern).unwrap();
-        assert_eq!((&*runs.lower, &*runs.upper), (&[1, 90][..], &[89, 90][..]));
-        assert_eq!((runs.bytes(), runs.indices(&pattern)), (16, 2 * (4 + 8 + 4 + 8 + 4)));
     }
 
     #[test]

@@ -8,9 +8,8 @@ use std::ops::Range;
 
 use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
-use super::super::ilu::{LONGEST, Plan, Runs};
+use super::super::ilu::{Plan, Runs};
 use super::super::multiversion::multiversion;
-use super::super::order::consecutive;
 use super::super::shared::Shared;
 use super::super::simd::Simd;
 use super::Factors;
@@ -64,11 +63,17 @@ pub(super) fn backward<T: Entry>(
     backward_runs(runs, f, Shared::new(z), rows);
 }
 
+/// The rows of a task, where they follow each other: ascending or descending.
+fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
+    let (first, last) = (*rows.first()? as usize, *rows.last()? as usize);
+    debug_assert!(rows.is_sorted() || rows.is_sorted_by(|a, b| a > b));
+    (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
+}
+
 multiversion! { fn forward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, r: &[f64], z: Shared, rows: Range<usize>) = forward_body }
 multiversion! { fn backward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, z: Shared, rows: Range<usize>) = backward_body }
 
-/// Calls `$f::<M, ..>($args)` for rows of M columns, from 1 to [`LONGEST`]; `$else` for
-/// others.
+/// Calls `$f::<M, ..>($args)` for rows of M columns, from 1 to as many as are listed; `$else` for others.
 macro_rules! with_columns {
     ($count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr) => {
         with_columns!(@ $count, $f<$T, $S> $args, $else,
@@ -77,10 +82,7 @@ macro_rules! with_columns {
     (@ $count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr, $($m:literal)*) => {
         match $count {
             $($m => $f::<$m, $T, $S> $args,)*
-            other => {
-                debug_assert!(other == 0 || other > LONGEST);
-                $else
-            }
+            _ => $else,
         }
     };
 }
