@@ -8,10 +8,10 @@ use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
 
-use super::sequence::{Kernels, Lag, Steps, none, one_pattern};
+use super::sequence::{Kernels, Lag, Steps, each, none, one_pattern};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
-use super::{Job, NoResult, Reuse, Solved, Stage, begun, range, scaling};
+use super::{Job, NoResult, Solved, Stage};
 use crate::base::error::Result;
 use crate::base::interrupt;
 use crate::base::parse::choice_name;
@@ -25,12 +25,11 @@ use crate::compute::krylov::{Projection, System, Transposed};
 use crate::compute::{Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
-use crate::matrix::{Csr, Equilibration, bsr, inverse};
-use crate::methods::precond::{Kept, Settings};
+use crate::matrix::{Csr, Equilibration, inverse};
+use crate::methods::precond::Kept;
 use crate::methods::schwarz::Renewed;
 use crate::methods::schwarz::order::Ordered;
 use crate::methods::solver;
-use crate::problem::sequence::other_size;
 use crate::record::Record;
 use crate::record::schema::{Division, SetupDone};
 
@@ -112,8 +111,9 @@ impl RankVisitor for Lead<'_> {
     fn visit<L: Local + 'static>(self, device: L) -> Result<bool> {
         let Self { communicator, cases, measure, steps } = self;
         let of_rank = OfRank { communicator, device: Some(device), left: None };
-        let mut leader = Leader { of_rank, last: None, lag: Lag::default(), n: None };
-        let ended = leader.steps(cases, measure, steps);
+        let mut leader = Leader { of_rank, last: None, lag: Lag::default() };
+        let ended =
+            each(cases, measure, steps, None, |job, guess, number| leader.step(job, guess, number));
         announce(&*leader.of_rank.communicator, Task::SequenceEnds);
         interrupt::told_with(None);
         ended
@@ -161,52 +161,9 @@ struct Leader<L: Local> {
     of_rank: OfRank<L>,
     last: Option<Last>,
     lag: Lag,
-    /// Unknowns of the first step.
-    n: Option<usize>,
 }
 
 impl<L: Local + 'static> Leader<L> {
-    fn steps(&mut self, cases: &[&Case], measure: &Measure, steps: &mut dyn Steps) -> Result<bool> {
-        for (number, case) in cases.iter().enumerate() {
-            let system = match steps.load(number)? {
-                Ok(system) => system,
-                Err(record) => {
-                    steps.done(number, (*record).into())?;
-                    continue;
-                }
-            };
-            let rows = system.problem.matrix.rows();
-            let first = *self.n.get_or_insert(rows);
-            if first != rows {
-                return Err(other_size(&case.matrix, number, rows, first));
-            }
-            let in_range = range::in_range(&system.problem.matrix, &system.b);
-            let equilibrated = scaling::equilibrated(case, &in_range);
-            let scaling = equilibrated.as_ref().map(|(_, of)| of);
-            let scaled = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
-            let a = &Arc::new(bsr::pad(&scaled.matrix, case.block_size));
-            let record = begun(case, &system.problem, scaled, scaling, a);
-            let mut progress = |stage| steps.stage(stage);
-            let job = Job {
-                case,
-                problem: &system.problem,
-                system: scaled,
-                given: scaling.map(|of| of.given(&in_range)),
-                a,
-                unknowns: a.rows(),
-                measure,
-                progress: &mut progress,
-                reuse: &mut Reuse::default(),
-                record,
-                x: None,
-                limit_s: None,
-            };
-            let Some(solved) = self.step(job, system.guess, number) else { return Ok(false) };
-            steps.done(number, solved)?;
-        }
-        Ok(true)
-    }
-
     /// One step, with what the last one left, which is lost where this one fails before its solve.
     fn step(&mut self, mut job: Job, guess: Option<Vec<f64>>, number: usize) -> Option<Solved> {
         let (now, setup) = match self.known(&mut job, number) {
@@ -407,7 +364,7 @@ impl Job<'_> {
             phases::record(&[[None; 3]], &mut self.record.times);
             return Ok(SetupDone::None);
         }
-        let settings: Settings = self.case.preconditioning();
+        let settings = self.case.preconditioning();
         let mut clock = PhaseClock::new(k.local(), self.progress, None);
         let mut renewed = m.renew(k, part, &settings, &mut clock);
         if let Some(other) = other_m {
@@ -416,8 +373,8 @@ impl Job<'_> {
         let (kept, seconds) = finished(k, clock.finish(), renewed)?;
         phases::record(&[seconds], &mut self.record.times);
         self.record.times.numeric_kernel_s = self.record.times.numeric_s;
-        let least = [Kept::Nothing, Kept::Pattern].into_iter();
-        let least = least.into_iter().find(|least| communicator.any(kept == *least));
+        let mut less = [Kept::Nothing, Kept::Pattern].into_iter();
+        let least = less.find(|least| communicator.any(kept == *least));
         Ok(least.unwrap_or(Kept::Analysis).into())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::crowd::Crowd;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::step::Step;
-use super::{Job, NoResult, Reuse, Solved, Stage, begun, closed, range, scaling, without_backend};
+use super::{Job, NoResult, Reuse, Solved, Stage, begun, range, scaling, without_backend};
 use crate::base::error::Result;
 use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
@@ -138,54 +138,69 @@ impl Visitor for Run<'_> {
     type Output = Result<bool>;
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<bool> {
-        let Self { cases, measure, steps, mut loaded } = self;
-        let (mut left, mut lag, mut n) = (None, Lag::default(), None);
-        for (number, case) in cases.iter().enumerate() {
-            let StepSystem { problem, b, guess } =
-                match loaded.take().map_or_else(|| steps.load(number), Ok)? {
-                    Ok(system) => system,
-                    Err(record) => {
-                        steps.done(number, (*record).into())?;
-                        continue;
-                    }
-                };
-            let rows = problem.matrix.rows();
-            let first = *n.get_or_insert(rows);
-            if first != rows {
-                return Err(other_size(&case.matrix, number, rows, first));
-            }
+        let Self { cases, measure, steps, loaded } = self;
+        let (mut left, mut lag) = (None, Lag::default());
+        each(cases, measure, steps, loaded, |mut job, guess, number| {
             let kernels = Kernels::before(k);
-            let in_range = range::in_range(&problem.matrix, &b);
-            let equilibrated = scaling::equilibrated(case, &in_range);
-            let scaling = equilibrated.as_ref().map(|(_, of)| of);
-            let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
-            let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
-            let record = begun(case, &problem, system, scaling, a);
-            let mut progress = |stage| steps.stage(stage);
-            let mut job = Job {
-                case,
-                problem: &problem,
-                system,
-                given: scaling.map(|of| of.given(&in_range)),
-                a,
-                unknowns: a.rows(),
-                measure,
-                progress: &mut progress,
-                // a pattern that is known here costs nothing
-                reuse: &mut Reuse::default(),
-                record,
-                x: None,
-                limit_s: None,
-            };
             job.on(k);
             let done = job.step(k, &mut left, &mut lag, (number, guess));
             kernels.record(k, &mut job.record.times);
-            let (record, x) = (job.record, job.x);
-            let Some(solved) = closed(record, x, done) else { return Ok(false) };
-            steps.done(number, solved)?;
-        }
-        Ok(true)
+            job.ended(done)
+        })
     }
+}
+
+/// Has `solve` run each step, of which it gets the guess and the number, from 0; the first system may be `loaded`.
+/// `false` when the user stopped it.
+///
+/// # Errors
+/// As [`solve_sequence`](super::solve_sequence).
+pub(super) fn each(
+    cases: &[&Case],
+    measure: &Measure,
+    steps: &mut dyn Steps,
+    mut loaded: Option<Loaded>,
+    mut solve: impl FnMut(Job, Option<Vec<f64>>, usize) -> Option<Solved>,
+) -> Result<bool> {
+    let mut n = None;
+    for (number, case) in cases.iter().enumerate() {
+        let StepSystem { problem, b, guess } =
+            match loaded.take().map_or_else(|| steps.load(number), Ok)? {
+                Ok(system) => system,
+                Err(record) => {
+                    steps.done(number, (*record).into())?;
+                    continue;
+                }
+            };
+        let rows = problem.matrix.rows();
+        let first = *n.get_or_insert(rows);
+        if first != rows {
+            return Err(other_size(&case.matrix, number, rows, first));
+        }
+        let in_range = range::in_range(&problem.matrix, &b);
+        let equilibrated = scaling::equilibrated(case, &in_range);
+        let scaling = equilibrated.as_ref().map(|(_, of)| of);
+        let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
+        let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
+        let job = Job {
+            case,
+            problem: &problem,
+            system,
+            given: scaling.map(|of| of.given(&in_range)),
+            a,
+            unknowns: a.rows(),
+            measure,
+            progress: &mut |stage| steps.stage(stage),
+            // a pattern that is known here costs nothing
+            reuse: &mut Reuse::default(),
+            record: begun(case, &problem, system, scaling, a),
+            x: None,
+            limit_s: None,
+        };
+        let Some(solved) = solve(job, guess, number) else { return Ok(false) };
+        steps.done(number, solved)?;
+    }
+    Ok(true)
 }
 
 /// Seconds of compiling and choosing kernels before a step.
