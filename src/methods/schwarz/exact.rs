@@ -232,13 +232,7 @@ impl<K: Local> Exact<K> {
         let known = with_overlap(a, near.clone(), layers(settings.fill), &mut inside);
         drop(inside);
         let number = |place: u32| part.number(place as usize);
-        let stages: Vec<u32> =
-            known.iter().map(|&row| order.stage(number(row) as usize) as u32).collect();
-        // stable: rows of a stage ascend
-        let mut sorted = Schedule::from_levels(&stages).rows;
-        if let Some(given) = given {
-            sorted.sort_by_key(|&at| given[known[at as usize] as usize]);
-        }
+        let sorted = sorted(&known, order, given, number);
         let mut places = vec![u32::MAX; known.len()];
         sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
         let numbers = sorted.iter().map(|&at| number(known[at as usize])).collect();
@@ -298,6 +292,25 @@ impl<K: Local> Exact<K> {
             _ => Ok(()),
         }
     }
+}
+
+/// Places of the rows `known`, which ascend, in the order of elimination. `number` is that of a row.
+fn sorted(
+    known: &[u32],
+    order: &Elimination,
+    given: Option<&Arc<[u64]>>,
+    number: impl Fn(u32) -> u64,
+) -> Vec<u32> {
+    let Some(given) = given else {
+        let stage = |&row: &u32| order.stage(number(row) as usize) as u32;
+        let stages: Vec<u32> = known.iter().map(stage).collect();
+        // stable: rows of a stage ascend
+        return Schedule::from_levels(&stages).rows;
+    };
+    let mut keys: Vec<(u64, u32)> = known.iter().map(|&row| given[row as usize]).zip(0..).collect();
+    // runs: rows of a part ascend, which a stable sort merges
+    keys.sort();
+    keys.into_iter().map(|(_, at)| at).collect()
 }
 
 /// With the number that the row has in the given order, or else in that of the subdomains.

@@ -8,8 +8,8 @@ use crate::base::error::Result;
 use crate::compute::distributed::part::Part;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
-use crate::symbolic::FillPattern;
 use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::{FillPattern, Schedule};
 
 /// Block rows that a rank's factors have, stage by stage.
 pub(super) struct Rows {
@@ -34,9 +34,27 @@ impl Rows {
         self.numbers.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
     }
 
-    /// Of `rows`, places in `numbers`, the order in which they are to be.
-    fn sort(&self, rows: &mut [u32]) {
-        rows.sort_by_cached_key(|&at| self.key(self.numbers[at as usize]));
+    /// Places in `numbers` of those that are `kept`, all own rows among them, stage by stage in the order of their
+    /// numbers.
+    fn by_stages(&self, kept: &[bool]) -> Vec<u32> {
+        let mut own = vec![0; (self.own.end - self.own.start) as usize];
+        let mut others = Vec::new();
+        for ((at, &row), _) in (0..).zip(&self.numbers).zip(kept).filter(|(_, kept)| **kept) {
+            match self.own.contains(&row) {
+                true => own[(row - self.own.start) as usize] = at,
+                false => others.push((row, at)),
+            }
+        }
+        others.sort_unstable();
+        let before = others.partition_point(|&(row, _)| row < self.own.start);
+        let place = |&(_, at): &(u64, u32)| at;
+        let (before, after) = others.split_at(before);
+        let rows: Vec<u32> =
+            before.iter().map(place).chain(own).chain(after.iter().map(place)).collect();
+        let stage = |&at: &u32| self.order.stage(self.numbers[at as usize] as usize) as u32;
+        let stages: Vec<u32> = rows.iter().map(stage).collect();
+        // stable
+        Schedule::from_levels(&stages).rows.iter().map(|&at| rows[at as usize]).collect()
     }
 
     pub(super) fn is_own(&self, at: usize) -> bool {
@@ -181,8 +199,7 @@ pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>)
         }
         all.upper.row(i).iter().for_each(|&j| kept[j as usize] = true);
     }
-    let mut rows: Vec<u32> = (0..n as u32).filter(|&i| kept[i as usize]).collect();
-    known.sort(&mut rows);
+    let rows = known.by_stages(&kept);
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
     let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
