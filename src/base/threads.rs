@@ -26,11 +26,19 @@ impl Threads {
         if parallel { Self::Pool } else { Self::One }
     }
 
+    /// How many there are.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Pool => rayon::current_num_threads(),
+        }
+    }
+
     /// Hands each index below `count` to `task` once.
     fn ranges(self, count: usize, least: usize, task: &Task) {
         match self {
             Self::One => task(0..count),
-            Self::Pool => divide(0..count, least, rayon::current_num_threads(), false, task),
+            Self::Pool => divide(0..count, least, self.count(), false, task),
         }
     }
 

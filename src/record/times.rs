@@ -107,6 +107,11 @@ impl SampleInterval {
 const ENOUGH: usize = 6;
 
 impl Times {
+    /// Adds to the time of ordering what is known of it.
+    pub(crate) fn add_ordering(&mut self, seconds: Option<f64>) {
+        self.ordering_s = [self.ordering_s, seconds].into_iter().flatten().reduce(|a, b| a + b);
+    }
+
     /// Seconds from the matrix in memory to the last of `solves` solutions: ordering, conversion of the
     /// matrix, setup and solves. Unknown times other than setup and solve count as zero.
     pub(crate) fn to_solution(&self, solves: usize) -> Option<f64> {

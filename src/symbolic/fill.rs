@@ -60,12 +60,17 @@ pub(crate) fn iluk_on(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// A pattern with about `per_row` entries in a row, diagonals missing here and there.
-    fn random(n: usize, per_row: usize, symmetric: bool, seed: u64) -> Pattern<'static> {
+    pub(in crate::symbolic) fn random(
+        n: usize,
+        per_row: usize,
+        symmetric: bool,
+        seed: u64,
+    ) -> Pattern<'static> {
         use rand::{Rng, SeedableRng};
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
         let mut rows = vec![std::collections::BTreeSet::new(); n];

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Schedule;
 use super::interfaces::{Elimination, efficiency};
 use crate::matrix::pattern::Pattern;
 
@@ -27,15 +28,13 @@ impl Elimination {
     /// subdomains that end within a plane.
     pub fn natural(graph: &Pattern, subdomain: &[u32]) -> (Self, Vec<u32>) {
         let (stage, efficiency) = staged(graph, subdomain);
-        let part = |row: u32| (subdomain[row as usize], stage[row as usize]);
-        let mut rows: Vec<u32> = (0..graph.rows() as u32).collect();
+        let count = stage.iter().max().map_or(0, |&last| last + 1);
+        let parts: Vec<u32> =
+            subdomain.iter().zip(&stage).map(|(&s, &stage)| s * count + stage).collect();
         // stable: within a part rows ascend
-        rows.sort_by_key(|&row| part(row));
-        let (mut first, mut stages) = (vec![0], Vec::new());
-        for rows in rows.chunk_by(|&a, &b| part(a) == part(b)) {
-            stages.push(part(rows[0]).1);
-            first.push(first[first.len() - 1] + rows.len());
-        }
+        let Schedule { rows, level_ptr: first } = Schedule::from_levels(&parts);
+        let first: Vec<usize> = first.into_iter().map(|at| at as usize).collect();
+        let stages: Vec<u32> = (0..first.len() as u32 - 1).map(|part| part % count).collect();
         let mut made = Self::of_parts(&first, &stages, efficiency);
         made.given.clone_from(&rows);
         (made, rows)
@@ -100,13 +99,14 @@ fn staged(graph: &Pattern, subdomain: &[u32]) -> (Vec<u32>, f64) {
     let parts = (most * work / MESSAGE).sqrt().clamp(PARTS[0], PARTS[1]);
     let share = if most > 0.0 { (work / parts) as usize } else { usize::MAX };
     let walk = |level: fn([u32; 2]) -> u32| {
-        let mut targets: Vec<u32> = (0..graph.rows() as u32).collect();
         // of the last subdomains first what comes first
-        targets.sort_by_key(|&row| {
-            let of = depth[row as usize];
-            (Reverse(of[0]), level(of))
-        });
-        let preferred = depth_first(graph, targets.into_iter());
+        let by_level =
+            Schedule::from_levels(&depth.iter().map(|&of| level(of)).collect::<Vec<_>>());
+        let rows = by_level.rows;
+        let crossed: Vec<u32> =
+            rows.iter().map(|&row| most as u32 - depth[row as usize][0]).collect();
+        let targets = Schedule::from_levels(&crossed).rows;
+        let preferred = depth_first(graph, targets.into_iter().map(|at| rows[at as usize]));
         let stage = dealt(graph, (subdomain, count), &preferred, share.max(1));
         let efficiency = efficiency(graph, subdomain, &stage);
         (stage, efficiency)

@@ -49,10 +49,27 @@ pub fn power(
 /// Whether every entry of the pattern has one across the diagonal.
 pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     let view = a.view();
+    if threads.count() == 1 {
+        return mirrors(a);
+    }
     let mirrored = |i: usize| {
         view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
     };
     threads.all(a.rows(), 1024, mirrored)
+}
+
+/// The same on one thread: above the diagonal of each row are the rows below that have it, in their order.
+fn mirrors(a: &Pattern) -> bool {
+    let above = |i: usize| a.row(i).partition_point(|&j| j as usize <= i) as u32;
+    let mut next: Vec<u32> = (0..a.rows()).map(|i| a.row_ptr[i] + above(i)).collect();
+    let below = |i: usize| a.row(i).iter().map(|&j| j as usize).take_while(move |&j| j < i);
+    let found = (0..a.rows()).all(|i| {
+        below(i).all(|j| {
+            next[j] += 1;
+            next[j] <= a.row_ptr[j + 1] && a.col_ind[next[j] as usize - 1] as usize == i
+        })
+    });
+    found && next.iter().zip(&a.row_ptr[1..]).all(|(next, end)| next == end)
 }
 
 /// The pattern of `A + A'`, with all diagonals; that of A where it is one.
@@ -96,6 +113,7 @@ mod tests {
     use crate::matrix::Csr;
     use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
+    use crate::symbolic::fill::tests::random;
 
     #[test]
     fn powers_are_those_of_the_matrix() {
@@ -112,6 +130,28 @@ mod tests {
         assert!(p.col_ind.iter().enumerate().all(|(i, &j)| i == j as usize));
         let large = power(Threads::One, &block_pattern(&a), 2, 100).unwrap_err();
         assert!(large.entries > 100);
+    }
+
+    #[test]
+    fn symmetry_is_that_of_the_transposed_pattern() {
+        for seed in 0..60 {
+            let (n, symmetric) = (1 + seed as usize, seed % 2 == 0);
+            let p = random(n, 1 + n / 8, symmetric, seed);
+            let expected = p.transposed() == p;
+            assert!(!symmetric || expected);
+            for threads in [Threads::One, Threads::Pool] {
+                assert_eq!(is_symmetric(threads, &p), expected, "{threads:?} {seed}");
+            }
+            // without one entry off the diagonal
+            let rows = (0..n).filter(|&i| p.row(i).iter().any(|&j| j as usize != i));
+            if let Some(row) = rows.last().filter(|_| expected) {
+                let at = p.row(row).iter().position(|&j| j as usize != row).unwrap();
+                let (mut row_ptr, mut col_ind) = (p.row_ptr.to_vec(), p.col_ind.to_vec());
+                col_ind.remove(p.row_ptr[row] as usize + at);
+                row_ptr[row + 1..].iter_mut().for_each(|end| *end -= 1);
+                assert!(!is_symmetric(Threads::One, &Pattern::new(row_ptr, col_ind)), "{seed}");
+            }
+        }
     }
 
     #[test]

@@ -159,6 +159,7 @@ fn exact_factors_in_the_given_order_have_the_iterations_of_one_device() {
         // dot products are summed in another order
         assert!(found.abs_diff(of_one) <= 1, "{found} {of_one}");
         assert!(record.division.stages.unwrap() > 8);
+        ordering_counts(record);
     }
     // `exact` depends on the pattern and the subdomains alone
     for count in [1, 2] {
@@ -169,8 +170,18 @@ fn exact_factors_in_the_given_order_have_the_iterations_of_one_device() {
             assert_eq!(record.division.schwarz_used.as_deref(), Some(used));
             let efficiency = record.division.stage_efficiency.unwrap();
             assert!(!natural || efficiency >= 0.75, "{efficiency}");
+            ordering_counts(&record);
         }
     }
+}
+
+/// Rows were put in an order, which is part of the time to a solution.
+fn ordering_counts(record: &Record) {
+    let t = &record.times;
+    let phases = [t.ordering_s, t.matrix_s, t.setup_s, t.solve_s].map(Option::unwrap);
+    assert!(phases[0] > 0.0, "{phases:?}");
+    let (sum, total) = (phases.iter().sum::<f64>(), t.total_s.unwrap());
+    assert!((sum - total).abs() <= 1e-12 * total, "{phases:?} {total}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Steps for Sequence<'_, '_> {
         let Solved { mut record, x } = solved;
         let case = self.cases[step];
         record.step = Some(step + 1);
-        record.times.ordering_s = self.ordering_s;
+        record.times.add_ordering(self.ordering_s);
         record.times.total_s = record.times.to_solution(1);
         record.hash = self.hash.clone();
         let start = std::mem::take(&mut self.start);

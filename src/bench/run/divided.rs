@@ -251,11 +251,14 @@ impl<'a> Divided<'a> {
         let count = subdomains(case, communicator.size());
         check_count(count, rows)?;
         let (choice, how, fill) = (chosen(case)?, case.partition, case.fill);
+        let begin = now();
         let base = Base::new(&held, communicator, how, (rows, count))?;
         let mut found = if Wanted::of_all_rows(how, choice, fill) {
             let divided = if communicator.rank() == 0 { base.divided() } else { None };
             let wanted = Wanted { divided, partition: how, count, choice, fill };
-            Some(wanted.find(communicator, &held)?)
+            let found = wanted.find(communicator, &held)?;
+            record.times.add_ordering(Some(seconds_since(begin)));
+            Some(found)
         } else {
             None
         };
@@ -343,8 +346,7 @@ impl<'a> Divided<'a> {
         });
         let elimination = order.map(|order| Staged { order, given });
         if !stays || inner.is_some() {
-            let before = record.times.ordering_s.unwrap_or(0.0);
-            record.times.ordering_s = Some(before + seconds_since(begin));
+            record.times.add_ordering(Some(seconds_since(begin)));
         }
         Ok(Arranged {
             layout,

@@ -122,7 +122,11 @@ fn gathered(communicator: &dyn Communicator, held: &Held) -> Result<Pattern<'sta
     let mine = part.places();
     let range = |ptr: &[u32]| ptr[mine.start] as usize..ptr[mine.end] as usize;
     let entries = range(&own.row_ptr);
-    let bytes = |of: &mut dyn Iterator<Item = u32>| of.flat_map(u32::to_le_bytes).collect();
+    let bytes = |of: &mut dyn ExactSizeIterator<Item = u32>| {
+        let mut bytes = Vec::with_capacity(4 * of.len());
+        of.for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes
+    };
     let take = |all: &mut Vec<u32>, bytes: &[u8]| {
         all.extend(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
     };

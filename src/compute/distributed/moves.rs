@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::communicator::Communicator;
 use super::halo::{Asked, ask, messages};
-use super::part::{Builder, Part};
+use super::part::{Builder, Part, Row};
 use crate::base::error::{Error, Kind, Result};
 use crate::matrix::inverse;
 
@@ -52,10 +52,10 @@ pub fn moved(
     let owner = |row: u64| starts.partition_point(|&start| start <= row / b) - 1;
     let own = starts[me]..starts[me + 1];
     let first = own.start * b;
-    let mut builder = Builder::new(own.clone(), block_size);
     let room = ((own.end - own.start) * b) as usize;
+    let mut builder = Builder::new(own.clone(), block_size).with_room(room, from.entries());
     let mut arrived = vec![vec![0.0; room]; vectors.len()];
-    let mut take = |numbers: &[f64]| {
+    let take = |builder: &mut Builder, arrived: &mut [Vec<f64>], numbers: &[f64]| {
         let mut rest = numbers;
         while let [row, entries, more @ ..] = rest {
             let (row, entries) = (*row as u64, *entries as usize);
@@ -79,9 +79,17 @@ pub fn moved(
             && let Some(at) = left.next()
         {
             let row = number(at);
+            let (columns, values) = a.row(at);
+            if own.contains(&(row / b)) {
+                for (to, vector) in arrived.iter_mut().zip(vectors) {
+                    to[(row - first) as usize] = vector[at - places.start];
+                }
+                let columns = columns.iter().map(|&column| number(column as usize));
+                builder.push(row, columns.zip(values.iter().copied()));
+                continue;
+            }
             let to: &mut Vec<f64> = &mut out[owner(row)];
             let before = to.len();
-            let (columns, values) = a.row(at);
             to.extend([row as f64, columns.len() as f64]);
             to.extend(vectors.iter().map(|vector| vector[at - places.start]));
             to.extend(columns.iter().map(|&column| number(column as usize) as f64));
@@ -89,9 +97,9 @@ pub fn moved(
             filled += to.len() - before;
         }
         let more = left.peek().is_some();
-        take(&std::mem::take(&mut out[me]));
         let counts: Vec<usize> = out.iter().map(Vec::len).collect();
-        take(&ask(communicator, &counts, out.into_iter().flatten()).numbers);
+        let numbers = ask(communicator, &counts, out.into_iter().flatten()).numbers;
+        take(&mut builder, &mut arrived, &numbers);
         if !communicator.any(more) {
             break;
         }
@@ -149,30 +157,21 @@ pub(crate) fn with_layers(
     starts: &[u64],
     layers: usize,
 ) -> Result<Part> {
-    let (a, b) = (part.matrix(), part.block_size());
-    let own = part.own();
-    let mut builder = Builder::new(own.clone(), b);
-    for at in part.unknowns() {
-        let (columns, values) = a.row(at);
-        let columns = columns.iter().map(|&column| part.unknown(column as usize));
-        builder.push(part.unknown(at), columns.zip(values.iter().copied()));
-    }
+    let (own, b) = (part.own(), part.block_size());
+    let mut found: Vec<Row> = Vec::new();
     let mut known: HashSet<u64> = HashSet::new();
     let mut near: Vec<u64> = part.others().to_vec();
     for _ in 0..layers {
         near.retain(|block| !own.contains(block) && known.insert(*block));
         near.sort_unstable();
         let rows = rows(communicator, part, starts, &near);
-        let mut next = Vec::new();
-        for (row, entries) in rows {
-            next.extend(entries.iter().map(|(column, _)| column / b as u64));
-            builder.push(row, entries.into_iter());
-        }
-        near = next;
+        let columns = rows.iter().flat_map(|(_, entries)| entries);
+        near = columns.map(|(column, _)| column / b as u64).collect();
         near.sort_unstable();
         near.dedup();
+        found.extend(rows);
     }
-    agreed(communicator, builder.finish(u64::MAX))
+    agreed(communicator, part.with_rows(found))
 }
 
 /// The rows of a rank, of block rows that begin at `starts`, with its own ones in another order: `order[i]` becomes
@@ -199,7 +198,7 @@ pub(crate) fn renumbered(
         Some(_) => others[place - mine.len()] as u64,
     };
     let unknown = |place: usize| of_block(place / b) * b as u64 + (place % b) as u64;
-    let mut builder = Builder::new(own.clone(), b);
+    let mut builder = Builder::new(own.clone(), b).with_room(order.len() * b, part.entries());
     let blocks = order.iter().map(|&at| mine.start + at as usize);
     for at in blocks.flat_map(|block| block * b..(block + 1) * b) {
         let (columns, values) = a.row(at);
@@ -215,9 +214,6 @@ pub(crate) fn all_of(communicator: &dyn Communicator, own: &[f64]) -> Vec<f64> {
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
     communicator.all_gather(own, &counts)
 }
-
-/// A row by its number, and its entries by those of their columns.
-type Row = (u64, Vec<(u64, f64)>);
 
 /// Rows of the block rows `wanted` of other ranks, ascending.
 fn rows(communicator: &dyn Communicator, part: &Part, starts: &[u64], wanted: &[u64]) -> Vec<Row> {

@@ -124,11 +124,94 @@ impl Part {
         self.number(place / b) * b as u64 + (place % b) as u64
     }
 
+    /// This rank's rows, and `rows` of others, which it has none of, by their numbers and those of their columns.
+    ///
+    /// # Errors
+    /// When there are more entries, rows or columns than places of 32 bits.
+    pub(crate) fn with_rows(&self, mut rows: Vec<Row>) -> Result<Self> {
+        let b = self.block_size();
+        let of_row = |(row, entries): &Row| {
+            let columns = entries.iter().map(|(column, _)| column / b as u64);
+            std::iter::once(row / b as u64).chain(columns).collect::<Vec<u64>>()
+        };
+        let mut others: Vec<u64> = rows.iter().flat_map(of_row).collect();
+        others.retain(|block| !self.own.contains(block));
+        others.extend(&self.others);
+        others.sort_unstable();
+        others.dedup();
+        let added: usize = rows.iter().map(|(_, entries)| entries.len()).sum();
+        let room = self.entries() + added;
+        check_places(&self.own, others.len(), (b, room))?;
+        let before = others.partition_point(|&block| block < self.own.start);
+        let matrix = Arc::clone(&self.matrix);
+        let made = Self { own: self.own(), others, before, matrix };
+        let (mut row_ptr, mut columns) = (vec![0; made.blocks() * b + 1], Vec::with_capacity(room));
+        let mut values = Vec::with_capacity(room);
+        rows.sort_unstable_by_key(|(row, _)| *row);
+        let (first, behind) =
+            rows.split_at(rows.partition_point(|(row, _)| row / (b as u64) < self.own.start));
+        let place = |number: u64| {
+            made.place(number / b as u64).expect("among others") * b + (number % b as u64) as usize
+        };
+        let mut entries: Vec<(u32, f64)> = Vec::new();
+        let mut push = |rows: &[Row], columns: &mut Vec<u32>, values: &mut Vec<f64>| {
+            for (row, of) in rows {
+                entries.clear();
+                entries.extend(of.iter().map(|&(column, value)| (place(column) as u32, value)));
+                entries.sort_unstable_by_key(|entry| entry.0);
+                columns.extend(entries.iter().map(|entry| entry.0));
+                values.extend(entries.iter().map(|entry| entry.1));
+                row_ptr[place(*row) + 1] = of.len() as u32;
+            }
+        };
+        push(first, &mut columns, &mut values);
+        let mine = self.unknowns();
+        let new: Vec<u32> = (self.others.iter())
+            .map(|&block| made.place(block).expect("among others") as u32 * b as u32)
+            .collect();
+        let (own_place, shift) = (mine.start as u32, made.unknowns().start as u32);
+        let moved = |column: u32| {
+            if mine.contains(&(column as usize)) {
+                return column - own_place + shift;
+            }
+            let place = column as usize / b;
+            let other = if column < own_place { place } else { place - self.places().len() };
+            new[other] + column % b as u32
+        };
+        let [from, to] = [mine.start, mine.end].map(|row| self.matrix.row_ptr()[row] as usize);
+        columns.extend(self.matrix.col_ind()[from..to].iter().map(|&column| moved(column)));
+        values.extend_from_slice(&self.matrix.values()[from..to]);
+        push(behind, &mut columns, &mut values);
+        for (at, row) in made.unknowns().zip(mine) {
+            row_ptr[at + 1] = self.matrix.row_ptr()[row + 1] - self.matrix.row_ptr()[row];
+        }
+        for row in 1..row_ptr.len() {
+            row_ptr[row] += row_ptr[row - 1];
+        }
+        let n = row_ptr.len() - 1;
+        let matrix = Csr::new(n, n, row_ptr, columns, values)?.in_blocks(b).into();
+        Ok(Self { matrix, ..made })
+    }
+
     /// Entries of this rank's rows.
     pub fn entries(&self) -> usize {
         let (of, row_ptr) = (self.unknowns(), self.matrix.row_ptr());
         (row_ptr[of.end] - row_ptr[of.start]) as usize
     }
+}
+
+/// A row by its number, and its entries by those of their columns.
+pub(crate) type Row = (u64, Vec<(u64, f64)>);
+
+/// Refuses more entries, rows or columns than places of 32 bits: those of the block rows `own` and of `others`.
+fn check_places(own: &Range<u64>, others: usize, (b, entries): (usize, usize)) -> Result<()> {
+    let blocks = others as u64 + (own.end - own.start);
+    let most = u64::from(u32::MAX);
+    if blocks * b as u64 >= most || entries as u64 > most {
+        let text = format!("a rank with more than {most} entries or unknowns");
+        return Err(Error::memory(text).hint("start more ranks"));
+    }
+    Ok(())
 }
 
 /// Rows that become a [`Part`]; they may come in any order, and their columns too.
@@ -186,6 +269,16 @@ impl Builder {
         Self { columns, values, ..new }
     }
 
+    /// Room for more.
+    #[must_use]
+    pub(crate) fn with_room(mut self, rows: usize, entries: usize) -> Self {
+        self.rows.reserve(rows);
+        self.ends.reserve(rows);
+        self.columns.reserve(entries);
+        self.values.reserve(entries);
+        self
+    }
+
     fn unknowns(&self) -> Range<u64> {
         let b = self.block_size as u64;
         self.own.start * b..self.own.end * b
@@ -228,16 +321,16 @@ impl Builder {
         others.sort_unstable();
         others.dedup();
         others.shrink_to_fit();
+        let entries = if too_many { usize::MAX } else { columns.len() };
+        check_places(&own, others.len(), (block_size, entries))?;
         let blocks = others.len() as u64 + (own.end - own.start);
-        if too_many || blocks * b >= u64::from(u32::MAX) {
-            let text = format!("a rank with more than {} entries or unknowns", u32::MAX);
-            return Err(Error::memory(text).hint("start more ranks"));
-        }
         let before = others.partition_point(|&block| block < own.start);
-        let place = |block: u64| match others.binary_search(&block) {
-            Ok(at) if at < before => at,
-            Ok(at) => at + (own.end - own.start) as usize,
-            Err(_) => before + (block - own.start) as usize,
+        let place = |block: u64| {
+            if own.contains(&block) {
+                return before + (block - own.start) as usize;
+            }
+            let at = others.partition_point(|&other| other < block);
+            if at < before { at } else { at + (own.end - own.start) as usize }
         };
         let unknown = |number: u64| place(number / b) * block_size + (number % b) as usize;
         let shift = (before * block_size) as u32;
@@ -250,8 +343,9 @@ impl Builder {
             columns[at as usize] = unknown(number) as u32;
         }
         let start = |at: usize| if at == 0 { 0 } else { ends[at - 1] as usize };
+        let mut scratch = Vec::new();
         for at in 0..rows.len() {
-            sort(start(at)..ends[at] as usize, &mut columns, &mut values);
+            sort(start(at)..ends[at] as usize, (&mut columns, &mut values), &mut scratch);
         }
         let n = blocks as usize * block_size;
         let mut row_ptr = vec![0_u32; n + 1];
@@ -279,15 +373,19 @@ impl Builder {
 }
 
 /// Sorts the entries of a row by their columns.
-fn sort(of: Range<usize>, columns: &mut [u32], values: &mut [f64]) {
+fn sort(
+    of: Range<usize>,
+    (columns, values): (&mut [u32], &mut [f64]),
+    entries: &mut Vec<(u32, f64)>,
+) {
     let (columns, values) = (&mut columns[of.clone()], &mut values[of]);
     if columns.is_sorted() {
         return;
     }
-    let mut entries: Vec<(u32, f64)> =
-        columns.iter().copied().zip(values.iter().copied()).collect();
+    entries.clear();
+    entries.extend(columns.iter().copied().zip(values.iter().copied()));
     entries.sort_unstable_by_key(|entry| entry.0);
-    for (at, (column, value)) in entries.into_iter().enumerate() {
+    for (at, &(column, value)) in entries.iter().enumerate() {
         (columns[at], values[at]) = (column, value);
     }
 }

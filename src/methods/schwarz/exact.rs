@@ -370,7 +370,14 @@ fn passes<K: Local>(
             Wanted { row, column, place: (n + e) as u32 }
         }));
     }
-    let place = |row: u64| rows.place(row).expect("a row of this rank");
+    let mut of_own = vec![0; (rows.own.end - rows.own.start) as usize];
+    for (at, &row) in (0..).zip(&rows.numbers).filter(|(_, row)| rows.own.contains(row)) {
+        of_own[(row - rows.own.start) as usize] = at;
+    }
+    let place = |row: u64| match rows.own.contains(&row) {
+        true => of_own[(row - rows.own.start) as usize],
+        false => rows.place(row).expect("a row of this rank"),
+    };
     let of_block = |row: u64, column: u64| {
         let i = place(row);
         if row == column {

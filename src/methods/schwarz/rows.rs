@@ -124,7 +124,9 @@ impl<'a> Columns<'a> {
 /// Couplings between rows, in their order.
 pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'static> {
     let (a, b) = (part.matrix(), part.block_size());
-    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    let (mut row_ptr, mut col_ind) =
+        (Vec::with_capacity(rows.numbers.len() + 1), Vec::with_capacity(a.nnz() / b.pow(2)));
+    row_ptr.push(0);
     for &row in &rows.numbers {
         let first = col_ind.len();
         for i in unknowns(part, row) {
@@ -155,7 +157,10 @@ pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'s
 /// The entries of this rank's rows; those of others are empty.
 pub(super) fn values(rows: &Rows, part: &Part, columns: &Columns) -> Result<Csr> {
     let (a, b) = (part.matrix(), part.block_size());
-    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    let room = part.entries();
+    let (mut col_ind, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
+    let mut row_ptr = Vec::with_capacity(rows.numbers.len() * b + 1);
+    row_ptr.push(0);
     let mut unsorted: Vec<(u32, f64)> = Vec::new();
     for (at, &row) in rows.numbers.iter().enumerate() {
         for i in unknowns(part, row) {
@@ -203,7 +208,9 @@ pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>)
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
     let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
-        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        let mut row_ptr = Vec::with_capacity(rows.len() + 1);
+        let mut col_ind = Vec::with_capacity(of.entries());
+        row_ptr.push(0);
         for &i in &rows {
             if has(i as usize) {
                 let columns = of.row(i as usize).iter().map(|&j| number[j as usize]);
