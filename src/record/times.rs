@@ -9,7 +9,8 @@ use crate::record::columns::{Cell, part};
 part! {
     /// Phase times in seconds. Phases that a method does not have are empty.
     pub struct Times {
-        /// computing the permutation and applying it to the system, excluded from all phases, seconds
+        /// computing the permutation and applying it to the system, over ranks with bringing rows to their owners;
+        /// excluded from all phases, seconds
         pub ordering_s: Option<f64>,
         /// scaling of rows and columns, excluded from all phases, seconds
         #[serde(default)]

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 
 use super::Schedule;
 use super::interfaces::{Elimination, efficiency};
+use crate::base::memory;
 use crate::matrix::pattern::Pattern;
 
 /// Entries of a graph that take as long as a message.
@@ -43,7 +44,7 @@ impl Elimination {
 
 /// Of each row the most changes of the subdomain on a path of dependencies that ends there, and its level.
 fn depths(graph: &Pattern, subdomain: &[u32]) -> Vec<[u32; 2]> {
-    let mut depth = vec![[0; 2]; graph.rows()];
+    let mut depth = memory::zeroed::<[u32; 2]>(graph.rows());
     for i in 0..graph.rows() {
         let (mut crossed, mut level) = (0, 0);
         for j in graph.row(i).iter().map(|&j| j as usize).take_while(|&j| j < i) {
@@ -58,7 +59,7 @@ fn depths(graph: &Pattern, subdomain: &[u32]) -> Vec<[u32; 2]> {
 /// Rows in the order in which a depth-first walk from each of `targets` along dependencies leaves them: each behind
 /// all that it depends on, as few as possible before the first target, then before the next.
 fn depth_first(graph: &Pattern, targets: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut left = Vec::with_capacity(graph.rows());
+    let mut left = memory::with_capacity(graph.rows());
     let mut next: Vec<u32> = graph.row_ptr[..graph.rows()].to_vec();
     let (mut seen, mut path) = (vec![false; graph.rows()], Vec::new());
     for target in targets {
@@ -127,7 +128,7 @@ fn dealt(
     share: usize,
 ) -> Vec<u32> {
     let n = graph.rows();
-    let mut place = vec![0; n];
+    let mut place = memory::zeroed::<u32>(n);
     (0..).zip(preferred).for_each(|(at, &row)| place[row as usize] = at);
     let mut lacking: Vec<u32> = (0..n)
         .map(|i| graph.row(i).iter().take_while(|&&j| (j as usize) < i).count() as u32)
@@ -136,7 +137,7 @@ fn dealt(
     for row in (0..n).filter(|&row| lacking[row] == 0) {
         ready[subdomain[row] as usize].now.push(Reverse(place[row]));
     }
-    let (mut stage, mut earliest) = (vec![0; n], vec![0; n]);
+    let (mut stage, mut earliest) = (memory::zeroed(n), memory::zeroed(n));
     // subdomains that have something to do
     let mut busy: Vec<usize> = (0..count).filter(|&s| !ready[s].now.is_empty()).collect();
     let mut t = 0;

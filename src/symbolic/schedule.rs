@@ -134,7 +134,7 @@ impl Schedule {
             level_ptr[l + 1] += level_ptr[l];
         }
         let mut next = level_ptr.clone();
-        let mut rows = vec![0u32; level.len()];
+        let mut rows = memory::zeroed::<u32>(level.len());
         for (i, &l) in level.iter().enumerate() {
             rows[next[l as usize] as usize] = i as u32;
             next[l as usize] += 1;

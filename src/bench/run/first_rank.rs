@@ -7,6 +7,7 @@ use super::held::Held;
 use super::no_result::NoResult;
 use crate::base::choices::Partition;
 use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::communicator::Communicator;
@@ -131,7 +132,7 @@ fn gathered(communicator: &dyn Communicator, held: &Held) -> Result<Pattern<'sta
         all.extend(bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)));
     };
     let first = communicator.rank() == 0;
-    let room = |count: u64| Vec::with_capacity(if first { count as usize } else { 0 });
+    let room = |count: u64| memory::with_capacity(if first { count as usize } else { 0 });
     let (mut row_ptr, mut col_ind): (Vec<u32>, Vec<u32>) = (room(rows + 1), room(blocks as u64));
     row_ptr.push(0);
     let lengths = |of: std::ops::Range<usize>| {

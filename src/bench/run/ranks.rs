@@ -12,6 +12,7 @@ use super::task::{CaseTask, Task, Whole, announce, announced, tell};
 use super::{Job, Progress, Solved, closed};
 use crate::base::error::Result as Done;
 use crate::base::interrupt;
+use crate::base::measure::{now, seconds_since};
 use crate::case::{Case, Zeros};
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
@@ -243,8 +244,11 @@ impl Job<'_> {
         let case = self.case;
         let count = subdomains(case, ranks);
         let choice = chosen(case)?;
-        let grid = self.problem.grid;
+        let (grid, begin) = (self.problem.grid, now());
         let ordered = Ordered::new(self.a, case.partition, grid, count, choice, case.fill)?;
+        if ordered.divided.order.is_some() {
+            self.record.times.add_ordering(Some(seconds_since(begin)));
+        }
         Layout::new(&ordered.divided.starts, case.block_size, ranks)?;
         self.record.division = Division {
             schwarz_used: Some(ordered.used.to_string()),

@@ -8,6 +8,7 @@ use super::communicator::Communicator;
 use super::halo::{Asked, ask, messages};
 use super::part::{Builder, Part, Row};
 use crate::base::error::{Error, Kind, Result};
+use crate::base::memory;
 use crate::matrix::inverse;
 
 /// Bytes that are sent at a time.
@@ -54,7 +55,7 @@ pub fn moved(
     let first = own.start * b;
     let room = ((own.end - own.start) * b) as usize;
     let mut builder = Builder::new(own.clone(), block_size).with_room(room, from.entries());
-    let mut arrived = vec![vec![0.0; room]; vectors.len()];
+    let mut arrived = (0..vectors.len()).map(|_| memory::zeroed::<f64>(room)).collect::<Vec<_>>();
     let take = |builder: &mut Builder, arrived: &mut [Vec<f64>], numbers: &[f64]| {
         let mut rest = numbers;
         while let [row, entries, more @ ..] = rest {

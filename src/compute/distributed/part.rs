@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::matrix::Csr;
 
 /// Consecutive block rows of a rank, and what it knows of others: rows around them, and columns. All have places
@@ -145,8 +146,9 @@ impl Part {
         let before = others.partition_point(|&block| block < self.own.start);
         let matrix = Arc::clone(&self.matrix);
         let made = Self { own: self.own(), others, before, matrix };
-        let (mut row_ptr, mut columns) = (vec![0; made.blocks() * b + 1], Vec::with_capacity(room));
-        let mut values = Vec::with_capacity(room);
+        let (mut row_ptr, mut columns) =
+            (memory::zeroed(made.blocks() * b + 1), memory::with_capacity(room));
+        let mut values = memory::with_capacity(room);
         rows.sort_unstable_by_key(|(row, _)| *row);
         let (first, behind) =
             rows.split_at(rows.partition_point(|(row, _)| row / (b as u64) < self.own.start));
@@ -272,10 +274,10 @@ impl Builder {
     /// Room for more.
     #[must_use]
     pub(crate) fn with_room(mut self, rows: usize, entries: usize) -> Self {
-        self.rows.reserve(rows);
-        self.ends.reserve(rows);
-        self.columns.reserve(entries);
-        self.values.reserve(entries);
+        memory::reserve(&mut self.rows, rows);
+        memory::reserve(&mut self.ends, rows);
+        memory::reserve(&mut self.columns, entries);
+        memory::reserve(&mut self.values, entries);
         self
     }
 
@@ -348,7 +350,7 @@ impl Builder {
             sort(start(at)..ends[at] as usize, (&mut columns, &mut values), &mut scratch);
         }
         let n = blocks as usize * block_size;
-        let mut row_ptr = vec![0_u32; n + 1];
+        let mut row_ptr = memory::zeroed::<u32>(n + 1);
         for (at, &row) in rows.iter().enumerate() {
             row_ptr[unknown(row) + 1] = ends[at] - start(at) as u32;
         }
@@ -356,7 +358,7 @@ impl Builder {
             row_ptr[row + 1] += row_ptr[row];
         }
         if !rows.is_sorted() {
-            let (mut moved, mut to) = (vec![0; columns.len()], vec![0.0; values.len()]);
+            let (mut moved, mut to) = (memory::zeroed(columns.len()), memory::zeroed(values.len()));
             for (at, &row) in rows.iter().enumerate() {
                 let (from, first) = (start(at)..ends[at] as usize, row_ptr[unknown(row)] as usize);
                 let there = first..first + from.len();

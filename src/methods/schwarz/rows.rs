@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::error::Result;
+use crate::base::memory;
 use crate::compute::distributed::part::Part;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
@@ -125,7 +126,7 @@ impl<'a> Columns<'a> {
 pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'static> {
     let (a, b) = (part.matrix(), part.block_size());
     let (mut row_ptr, mut col_ind) =
-        (Vec::with_capacity(rows.numbers.len() + 1), Vec::with_capacity(a.nnz() / b.pow(2)));
+        (memory::with_capacity(rows.numbers.len() + 1), memory::with_capacity(a.nnz() / b.pow(2)));
     row_ptr.push(0);
     for &row in &rows.numbers {
         let first = col_ind.len();
@@ -158,8 +159,8 @@ pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'s
 pub(super) fn values(rows: &Rows, part: &Part, columns: &Columns) -> Result<Csr> {
     let (a, b) = (part.matrix(), part.block_size());
     let room = part.entries();
-    let (mut col_ind, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
-    let mut row_ptr = Vec::with_capacity(rows.numbers.len() * b + 1);
+    let (mut col_ind, mut values) = (memory::with_capacity(room), memory::with_capacity(room));
+    let mut row_ptr = memory::with_capacity(rows.numbers.len() * b + 1);
     row_ptr.push(0);
     let mut unsorted: Vec<(u32, f64)> = Vec::new();
     for (at, &row) in rows.numbers.iter().enumerate() {
@@ -208,8 +209,8 @@ pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>)
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
     let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
-        let mut row_ptr = Vec::with_capacity(rows.len() + 1);
-        let mut col_ind = Vec::with_capacity(of.entries());
+        let mut row_ptr = memory::with_capacity(rows.len() + 1);
+        let mut col_ind = memory::with_capacity(of.entries());
         row_ptr.push(0);
         for &i in &rows {
             if has(i as usize) {
