@@ -26,6 +26,7 @@ mod reordered;
 mod repeats;
 pub mod schedule;
 pub mod stencil;
+pub(crate) mod sweep;
 
 pub use box_fill::BoxFill;
 pub use cells::{coloured, eliminated};

@@ -256,6 +256,18 @@ impl Boxes {
         Ok(made)
     }
 
+    /// Points of the grid.
+    pub(crate) fn size(&self) -> [usize; 3] {
+        self.size
+    }
+
+    /// Where the boxes begin along each axis, and the end.
+    pub(crate) fn begins(&self) -> [Vec<usize>; 3] {
+        let (size, cuts) = (self.size, self.cuts);
+        let begin = |axis: usize| move |part: usize| part * size[axis] / cuts[axis];
+        [0, 1, 2].map(|axis| (0..=cuts[axis]).map(begin(axis)).collect())
+    }
+
     /// First place of each box, and their end.
     pub fn starts(&self) -> &[usize] {
         &self.starts

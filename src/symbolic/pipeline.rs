@@ -42,6 +42,12 @@ impl Elimination {
     }
 }
 
+/// In how many parts a subdomain does `work`, in entries, where `behind` others wait for it one behind the other:
+/// (P + D) (work / P + message) is least.
+pub(super) fn parts_of(behind: f64, work: f64) -> f64 {
+    (behind * work / MESSAGE).sqrt().clamp(PARTS[0], PARTS[1])
+}
+
 /// Of each row the most changes of the subdomain on a path of dependencies that ends there, and its level.
 fn depths(graph: &Pattern, subdomain: &[u32]) -> Vec<[u32; 2]> {
     let mut depth = memory::zeroed::<[u32; 2]>(graph.rows());
@@ -95,9 +101,8 @@ fn staged(graph: &Pattern, subdomain: &[u32]) -> (Vec<u32>, f64) {
     let count = subdomain.iter().max().map_or(0, |&last| last as usize + 1);
     let depth = depths(graph, subdomain);
     let most = depth.iter().map(|d| d[0]).max().map_or(0.0, f64::from);
-    // P parts behind D others: (P + D) (work / P + message) is least
     let work = graph.entries() as f64 / count.max(1) as f64;
-    let parts = (most * work / MESSAGE).sqrt().clamp(PARTS[0], PARTS[1]);
+    let parts = parts_of(most, work);
     let share = if most > 0.0 { (work / parts) as usize } else { usize::MAX };
     let walk = |level: fn([u32; 2]) -> u32| {
         // of the last subdomains first what comes first

@@ -18,6 +18,7 @@ use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::moves::{agreed, moved, renumbered, with_layers};
 use crate::compute::distributed::part::Part;
+use crate::matrix::pattern::block_pattern;
 use crate::methods::precond::bilu;
 use crate::methods::schwarz::interfaces::interfaces;
 use crate::methods::{schwarz, solver};
@@ -27,6 +28,7 @@ use crate::symbolic::interfaces::{Elimination, Sides};
 use crate::symbolic::ordering::reordered;
 use crate::symbolic::partition::{self, Boxes, check_count, no_grid, range_starts, sides};
 use crate::symbolic::scalar_order;
+use crate::symbolic::sweep::Sweep;
 
 /// New numbers of unknowns, subdomain by subdomain.
 pub(super) enum Numbering {
@@ -184,6 +186,31 @@ impl Base {
         })
     }
 
+    /// First block row of each subdomain and their end, if they are known.
+    fn starts(&self) -> &[usize] {
+        match self {
+            Self::Rows(starts) => starts,
+            Self::Boxes(boxes) => boxes.starts(),
+            Self::Graph => &[],
+        }
+    }
+
+    /// The given order in stages, where a formula has them; `entries` are those of all ranks. Collective.
+    fn sweep(
+        &self,
+        held: &Held,
+        communicator: &dyn Communicator,
+        (how, entries): (Partition, usize),
+    ) -> Option<Sweep> {
+        if let Self::Graph = self {
+            return None;
+        }
+        let sweep = Sweep::of(held.boxes(communicator)?, how, self.starts(), entries)?;
+        let part = &held.part;
+        let fits = sweep.fits(&block_pattern(part.matrix()), |at| part.number(at));
+        (!communicator.any(!fits)).then_some(sweep)
+    }
+
     /// The block rows in their order, if it is known.
     fn divided(&self) -> Option<partition::Divided> {
         match self {
@@ -253,7 +280,20 @@ impl<'a> Divided<'a> {
         let (choice, how, fill) = (chosen(case)?, case.partition, case.fill);
         let begin = now();
         let base = Base::new(&held, communicator, how, (rows, count))?;
-        let mut found = if Wanted::of_all_rows(how, choice, fill) {
+        let blocks = record.size.matrix_blocks;
+        let sweep = if fill == 0 && choice.may_be_natural(fill) {
+            base.sweep(&held, communicator, (how, blocks))
+        } else {
+            None
+        };
+        let mut found = if let Some(sweep) = sweep {
+            let part = &held.part;
+            let numbers = (0..part.blocks()).map(|at| sweep.number(part.number(at))).collect();
+            let elimination = Some(sweep.elimination()).filter(|found| choice.is_natural(found));
+            let numbers = elimination.is_some().then_some(numbers);
+            record.times.add_ordering(Some(seconds_since(begin)));
+            Some(Found { starts: base.starts().to_vec(), elimination, numbers })
+        } else if Wanted::of_all_rows(how, choice, fill) {
             let divided = if communicator.rank() == 0 { base.divided() } else { None };
             let wanted = Wanted { divided, partition: how, count, choice, fill };
             let found = wanted.find(communicator, &held)?;

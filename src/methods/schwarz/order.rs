@@ -6,9 +6,12 @@ use crate::base::threads::Threads;
 use crate::compute::cpu::Cpu;
 use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::Csr;
+use crate::matrix::pattern::{TooLarge, block_pattern_on};
 use crate::methods::precond::bilu;
+use crate::symbolic::grid::box_of_blocks;
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::partition::{Divided, divide, divide_exactly};
+use crate::symbolic::sweep::Sweep;
 
 /// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
 /// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
@@ -59,10 +62,23 @@ impl Ordered {
     ) -> Result<Self, SetupFailure> {
         if choice.may_be_natural(k) {
             let mut divided = divide(a, how, grid, count, false)?;
-            let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
-            let found = divided
-                .pipeline(Threads::Pool, a, k, limit)
-                .map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
+            let found = match Self::swept(a, (how, grid, k), &divided.starts) {
+                Some(sweep) => {
+                    let mut found = sweep.elimination();
+                    found.given = sweep.order();
+                    divided.order = Some(found.given.clone());
+                    found
+                }
+                None => {
+                    let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
+                    let too_large = |at: TooLarge| SetupFailure::TooLarge {
+                        at,
+                        needed: at.entries * each,
+                        free,
+                    };
+                    divided.pipeline(Threads::Pool, a, k, limit).map_err(too_large)?
+                }
+            };
             if choice.is_natural(&found) {
                 return Ok(Self { divided, elimination: Some(found), used: Choice::Natural });
             }
@@ -73,5 +89,20 @@ impl Ordered {
         }
         let divided = divide(a, how, grid, count, false)?;
         Ok(Self { divided, elimination: None, used: choice })
+    }
+
+    /// The given order of a grid in stages without fill, where a formula has them.
+    fn swept(
+        a: &Csr,
+        (how, grid, k): (Partition, Option<[usize; 3]>, usize),
+        starts: &[usize],
+    ) -> Option<Sweep> {
+        if k > 0 || how == Partition::Graph {
+            return None;
+        }
+        let size = box_of_blocks(a, grid)?;
+        let pattern = block_pattern_on(Threads::Pool, a);
+        Sweep::of(size, how, starts, pattern.entries())
+            .filter(|sweep| sweep.fits(&pattern, |row| row as u64))
     }
 }
