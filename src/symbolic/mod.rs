@@ -41,7 +41,7 @@ pub use march::March;
 pub use multi_elimination::{Eliminated, Rest, multi_elimination};
 pub(crate) use order::{by_set, scalar_order};
 pub use power::power;
-pub(crate) use power::{is_symmetric, symmetrised};
+pub(crate) use power::{is_symmetric, mirrors, symmetrised};
 pub(crate) use reordered::reordered_triangles;
 pub use reordered::triangles;
 pub use schedule::Schedule;

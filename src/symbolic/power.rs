@@ -1,5 +1,7 @@
 //! Patterns of powers of a matrix: what is reached in so many steps.
 
+use std::ops::Range;
+
 use crate::base::threads::Threads;
 use crate::matrix::pattern::rows::{Task, find};
 use crate::matrix::pattern::{Pattern, TooLarge};
@@ -50,7 +52,7 @@ pub fn power(
 pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     let view = a.view();
     if threads.count() == 1 {
-        return mirrors(a);
+        return mirrors(a, 0..a.rows());
     }
     let mirrored = |i: usize| {
         view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
@@ -58,18 +60,26 @@ pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     threads.all(a.rows(), 1024, mirrored)
 }
 
-/// The same on one thread: above the diagonal of each row are the rows below that have it, in their order.
-fn mirrors(a: &Pattern) -> bool {
-    let above = |i: usize| a.row(i).partition_point(|&j| j as usize <= i) as u32;
-    let mut next: Vec<u32> = (0..a.rows()).map(|i| a.row_ptr[i] + above(i)).collect();
-    let below = |i: usize| a.row(i).iter().map(|&j| j as usize).take_while(move |&j| j < i);
-    let found = (0..a.rows()).all(|i| {
-        below(i).all(|j| {
-            next[j] += 1;
-            next[j] <= a.row_ptr[j + 1] && a.col_ind[next[j] as usize - 1] as usize == i
+/// The same of the rows and columns `within` alone, on one thread: above the diagonal of each row are the rows below
+/// that have it, in their order.
+pub(crate) fn mirrors(a: &Pattern, within: Range<usize>) -> bool {
+    let inside = |i: usize| {
+        let row = a.row(i);
+        let at = |column: usize| row.partition_point(|&j| (j as usize) < column);
+        a.row_ptr[i] as usize + at(within.start)..a.row_ptr[i] as usize + at(within.end)
+    };
+    let above =
+        |i: usize| (a.row_ptr[i] as usize + a.row(i).partition_point(|&j| j as usize <= i)) as u32;
+    let mut next: Vec<u32> = within.clone().map(above).collect();
+    let found = within.clone().all(|i| {
+        let mut below = a.col_ind[inside(i)].iter().map(|&j| j as usize).take_while(|&j| j < i);
+        below.all(|j| {
+            let at = &mut next[j - within.start];
+            *at += 1;
+            *at <= a.row_ptr[j + 1] && a.col_ind[*at as usize - 1] as usize == i
         })
     });
-    found && next.iter().zip(&a.row_ptr[1..]).all(|(next, end)| next == end)
+    found && within.clone().zip(next).all(|(i, next)| next as usize == inside(i).end)
 }
 
 /// The pattern of `A + A'`, with all diagonals; that of A where it is one.
@@ -142,6 +152,11 @@ mod tests {
             for threads in [Threads::One, Threads::Pool] {
                 assert_eq!(is_symmetric(threads, &p), expected, "{threads:?} {seed}");
             }
+            let within = n / 4..n - n / 3;
+            let coupled = |i: usize, j: usize| p.row(i).binary_search(&(j as u32)).is_ok();
+            let expected_within =
+                within.clone().all(|i| within.clone().all(|j| coupled(i, j) == coupled(j, i)));
+            assert_eq!(mirrors(&p, within), expected_within, "{seed}");
             // without one entry off the diagonal
             let rows = (0..n).filter(|&i| p.row(i).iter().any(|&j| j as usize != i));
             if let Some(row) = rows.last().filter(|_| expected) {

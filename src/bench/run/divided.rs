@@ -12,6 +12,7 @@ use super::no_result::NoResult;
 use super::range::Scaling;
 use crate::base::choices::Partition;
 use crate::base::measure::{now, seconds_since};
+use crate::base::memory;
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, LevelRule, RunKind, Shift};
 use crate::compute::distributed::Layout;
@@ -45,8 +46,12 @@ impl Numbering {
     /// New number of the unknown that has a place in the rows of the source.
     pub(super) fn of(&self, part: &Part, place: usize) -> u64 {
         let b = part.block_size();
-        let (place, within) = (place / b, (place % b) as u64);
-        let block = match self {
+        self.block(part, place / b) * b as u64 + (place % b) as u64
+    }
+
+    /// New number of the block row that has a place in the rows of the source.
+    fn block(&self, part: &Part, place: usize) -> u64 {
+        match self {
             Self::Given => part.number(place),
             Self::Boxes(boxes, face) => boxes.place(part.number(place), *face),
             Self::Backwards(of) => match part.number(place) {
@@ -54,8 +59,7 @@ impl Numbering {
                 block => block,
             },
             Self::Listed(numbers) => numbers[place],
-        };
-        block * b as u64 + within
+        }
     }
 }
 
@@ -351,7 +355,14 @@ impl<'a> Divided<'a> {
         let mut part = held.part.clone();
         if moves {
             let to = (layout.rank_starts(), case.block_size);
-            let number = |place| numbering.of(&held.part, place);
+            // one for each block, of which rows have several columns
+            let mut numbers: Vec<u64> = memory::with_capacity(held.part.blocks());
+            numbers.extend((0..held.part.blocks()).map(|at| numbering.block(&held.part, at)));
+            let b = case.block_size;
+            let number = |place: usize| match b {
+                1 => numbers[place],
+                _ => numbers[place / b] * b as u64 + (place % b) as u64,
+            };
             let of_rows: Vec<&[f64]> = vectors.iter().map(|vector| &**vector).collect();
             let (rows, moved) = moved(communicator, (&held.part, &of_rows), number, to);
             part = agreed(communicator, rows.finish(u64::MAX))?;

@@ -11,7 +11,7 @@ use crate::compute::distributed::moves::{PIECE, all_of, values};
 use crate::compute::distributed::part::Part;
 use crate::matrix::pattern::{Pattern, block_pattern};
 use crate::symbolic::interfaces::{Elimination, Sides, Work, take_whole};
-use crate::symbolic::{colours, symmetrised};
+use crate::symbolic::{colours, mirrors, symmetrised};
 
 /// Interiors of all subdomains, then interfaces by colours of the subdomains, more than `reach` couplings apart
 /// ([`Elimination::interfaces`]). `part` has the rows of a rank in the order of the layout. Also returns the block rows
@@ -24,7 +24,13 @@ pub(crate) fn interfaces(
     reach: usize,
 ) -> (Elimination, Vec<u32>) {
     let point = block_pattern(part.matrix());
-    let known = symmetrised(Threads::One, &point);
+    let mine = part.places();
+    let has_diagonal = |i: usize| point.row(i).binary_search(&(i as u32)).is_ok();
+    // no other row is known, and none of these lacks a coupling that another one has
+    let whole = part.entries() == part.matrix().nnz()
+        && mirrors(&point, mine.clone())
+        && mine.clone().all(has_diagonal);
+    let known = if whole { point.clone() } else { symmetrised(Threads::One, &point) };
     let graph = Graph::new(communicator, part, layout, (&point, &known));
     let mut outside = graph.outside(of);
     let near = all_of(communicator, &graph.near(communicator, &outside, reach));
