@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(mirrors(&p, within), expected_within, "{seed}");
             // without one entry off the diagonal
             let rows = (0..n).filter(|&i| p.row(i).iter().any(|&j| j as usize != i));
-            if let Some(row) = rows.last().filter(|_| expected) {
+            if let Some(row) = rows.max().filter(|_| expected) {
                 let at = p.row(row).iter().position(|&j| j as usize != row).unwrap();
                 let (mut row_ptr, mut col_ind) = (p.row_ptr.to_vec(), p.col_ind.to_vec());
                 col_ind.remove(p.row_ptr[row] as usize + at);

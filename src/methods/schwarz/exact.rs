@@ -309,7 +309,7 @@ fn sorted(
     };
     let mut keys: Vec<(u64, u32)> = known.iter().map(|&row| given[row as usize]).zip(0..).collect();
     // runs: rows of a part ascend, which a stable sort merges
-    keys.sort();
+    keys.sort_by_key(|&(key, _)| key);
     keys.into_iter().map(|(_, at)| at).collect()
 }
 
@@ -374,9 +374,12 @@ fn passes<K: Local>(
     for (at, &row) in (0..).zip(&rows.numbers).filter(|(_, row)| rows.own.contains(row)) {
         of_own[(row - rows.own.start) as usize] = at;
     }
-    let place = |row: u64| match rows.own.contains(&row) {
-        true => of_own[(row - rows.own.start) as usize],
-        false => rows.place(row).expect("a row of this rank"),
+    let place = |row: u64| {
+        if rows.own.contains(&row) {
+            of_own[(row - rows.own.start) as usize]
+        } else {
+            rows.place(row).expect("a row of this rank")
+        }
     };
     let of_block = |row: u64, column: u64| {
         let i = place(row);

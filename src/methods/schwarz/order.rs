@@ -62,22 +62,16 @@ impl Ordered {
     ) -> Result<Self, SetupFailure> {
         if choice.may_be_natural(k) {
             let mut divided = divide(a, how, grid, count, false)?;
-            let found = match Self::swept(a, (how, grid, k), &divided.starts) {
-                Some(sweep) => {
-                    let mut found = sweep.elimination();
-                    found.given = sweep.order();
-                    divided.order = Some(found.given.clone());
-                    found
-                }
-                None => {
-                    let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
-                    let too_large = |at: TooLarge| SetupFailure::TooLarge {
-                        at,
-                        needed: at.entries * each,
-                        free,
-                    };
-                    divided.pipeline(Threads::Pool, a, k, limit).map_err(too_large)?
-                }
+            let found = if let Some(sweep) = Self::swept(a, (how, grid, k), &divided.starts) {
+                let mut found = sweep.elimination();
+                found.given = sweep.order();
+                divided.order = Some(found.given.clone());
+                found
+            } else {
+                let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
+                let too_large =
+                    |at: TooLarge| SetupFailure::TooLarge { at, needed: at.entries * each, free };
+                divided.pipeline(Threads::Pool, a, k, limit).map_err(too_large)?
             };
             if choice.is_natural(&found) {
                 return Ok(Self { divided, elimination: Some(found), used: Choice::Natural });

@@ -41,9 +41,10 @@ impl Rows {
         let mut own = vec![0; (self.own.end - self.own.start) as usize];
         let mut others = Vec::new();
         for ((at, &row), _) in (0..).zip(&self.numbers).zip(kept).filter(|(_, kept)| **kept) {
-            match self.own.contains(&row) {
-                true => own[(row - self.own.start) as usize] = at,
-                false => others.push((row, at)),
+            if self.own.contains(&row) {
+                own[(row - self.own.start) as usize] = at;
+            } else {
+                others.push((row, at));
             }
         }
         others.sort_unstable();
