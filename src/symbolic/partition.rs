@@ -263,9 +263,12 @@ impl Boxes {
 
     /// Where the boxes begin along each axis, and the end.
     pub(crate) fn begins(&self) -> [Vec<usize>; 3] {
-        let (size, cuts) = (self.size, self.cuts);
-        let begin = |axis: usize| move |part: usize| part * size[axis] / cuts[axis];
-        [0, 1, 2].map(|axis| (0..=cuts[axis]).map(begin(axis)).collect())
+        [0, 1, 2].map(|axis| (0..=self.cuts[axis]).map(|part| self.begin(axis, part)).collect())
+    }
+
+    /// Where a part of an axis begins.
+    fn begin(&self, axis: usize, part: usize) -> usize {
+        part * self.size[axis] / self.cuts[axis]
     }
 
     /// First place of each box, and their end.
@@ -294,12 +297,8 @@ impl Boxes {
 
     /// The extents of a box.
     fn sides(&self, part: usize) -> [std::ops::Range<usize>; 3] {
-        let cuts = self.cuts;
-        let of = coordinates(cuts, part);
-        [0, 1, 2].map(|axis| {
-            let cut = |part: usize| part * self.size[axis] / cuts[axis];
-            cut(of[axis])..cut(of[axis] + 1)
-        })
+        let of = coordinates(self.cuts, part);
+        [0, 1, 2].map(|axis| self.begin(axis, of[axis])..self.begin(axis, of[axis] + 1))
     }
 
     /// Whether a side of a box that faces another one is numbered backwards.

@@ -292,9 +292,9 @@ impl<'a> Divided<'a> {
         };
         let mut found = if let Some(sweep) = sweep {
             let part = &held.part;
-            let numbers = (0..part.blocks()).map(|at| sweep.number(part.number(at))).collect();
             let elimination = Some(sweep.elimination()).filter(|found| choice.is_natural(found));
-            let numbers = elimination.is_some().then_some(numbers);
+            let number = |at| sweep.number(part.number(at));
+            let numbers = elimination.is_some().then(|| (0..part.blocks()).map(number).collect());
             record.times.add_ordering(Some(seconds_since(begin)));
             Some(Found { starts: base.starts().to_vec(), elimination, numbers })
         } else if Wanted::of_all_rows(how, choice, fill) {
