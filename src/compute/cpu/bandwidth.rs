@@ -193,7 +193,7 @@ fn measure(threads: usize, processes: usize, most: usize) -> Bandwidth {
         let ((), seconds) = timed(|| match METHODS[method] {
             "plain" => crew.each(x, y, |x, y| y.copy_from_slice(x)),
             _ => crew.each(x, y, |x, y| {
-                stream::copy(x, y);
+                stream::copy(bytemuck::cast_slice(x), bytemuck::cast_slice_mut(y));
                 stream::fence();
             }),
         });

@@ -6,7 +6,6 @@
 )]
 
 mod repeated;
-mod runs;
 mod supernodes;
 
 use std::ops::Range;
@@ -18,10 +17,10 @@ use super::numbering::Numbering;
 use super::order::Order;
 use super::pace::Pace;
 use super::parts::Blocks;
+use super::runs::Runs;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::Values;
-pub(super) use runs::Runs;
 pub(super) use supernodes::Supernodes;
 
 use crate::base::choices::FactorPrecision;
@@ -46,8 +45,8 @@ pub struct BlockIlu {
     levels: OnceLock<[usize; 2]>,
     /// Rows that one thread takes together.
     pub(super) supernodes: Option<Supernodes>,
-    /// Rows whose columns solves know from others.
-    pub(super) runs: Option<Runs>,
+    /// Rows of each triangle whose columns solves know from others.
+    pub(super) runs: Option<[Runs; 2]>,
     /// Order of the vectors, where it is not that of the factors.
     pub(super) renumbered: Option<Numbering>,
 }
@@ -82,7 +81,9 @@ impl BlockIlu {
             spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
             values: Values::zeros(pattern, precision),
             supernodes: Supernodes::of(pattern),
-            runs: Runs::of(pattern).filter(|_| precision != FactorPrecision::Adaptive),
+            runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
+                .then(|| Some([Runs::of(pattern.lower.view())?, Runs::of(pattern.upper.view())?]))
+                .flatten(),
             pattern: Arc::clone(pattern),
             plan,
             levels,

@@ -22,6 +22,7 @@ mod parts;
 #[cfg(test)]
 mod precision_tests;
 pub mod product;
+mod runs;
 mod shared;
 pub mod simd;
 mod single;
@@ -325,8 +326,7 @@ impl Products for Cpu {
 
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
         // x is read and y written
-        let held = a.bytes();
-        Bytes { held, moved: held + 16 * a.rows() }
+        Bytes { held: a.bytes(), moved: a.read() + 16 * a.rows() }
     }
 
     fn spmv(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>) {

@@ -1,16 +1,17 @@
 //! The formats of products behind one trait.
 //!
-//! A new format is a type with [`Storage`], an implementation of [`Product`] and a line in
-//! `stored`.
+//! A new format is a type with [`Storage`], an implementation of [`Product`] and a line in `stored`.
 
 use std::sync::Arc;
 
+use super::runs::Runs;
 use super::single::SingleMatrix;
 use super::spmv::Rows;
 use super::{bdia, columns, multi, spmv};
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::base::threads::Threads;
+use crate::matrix::pattern::PatternView;
 use crate::matrix::{Bdia, Bsr, Csr, Dia, Hyb, Sell, Storage};
 
 /// Rows of a slice of SELL: the doubles of a wide register.
@@ -23,6 +24,11 @@ pub trait Product: Storage {
     /// `y = A x`, or `y = b - A x` when `b` is given, on the threads of the current pool when
     /// `parallel`.
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool);
+
+    /// Bytes of numbers and indices that a product reads.
+    fn read(&self) -> usize {
+        self.bytes()
+    }
 
     /// The matrix in float32, where its format has such products.
     fn single(&self) -> Option<SingleMatrix> {
@@ -56,7 +62,7 @@ pub trait Product: Storage {
 /// When the matrix does not fit the format.
 pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
     Ok(match format.stored(a) {
-        Format::Auto | Format::Csr => Box::new(Arc::clone(a)),
+        Format::Auto | Format::Csr => Box::new(Compressed::new(a)),
         Format::Bsr => Box::new(Bsr::from_csr(a)),
         Format::Hyb => Box::new(Hyb::from_csr(a)),
         Format::Sell => Box::new(Sell::from_csr(a, SLICE, WINDOW)?),
@@ -65,13 +71,53 @@ pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
     })
 }
 
-impl Product for Arc<Csr> {
+/// CSR, of whose rows products read the columns of each run once.
+struct Compressed {
+    a: Arc<Csr>,
+    runs: Option<Runs>,
+}
+
+impl Compressed {
+    fn new(a: &Arc<Csr>) -> Self {
+        let runs = Runs::of(PatternView::new(a.row_ptr(), a.col_ind()));
+        Self { a: Arc::clone(a), runs }
+    }
+}
+
+impl Storage for Compressed {
+    fn format(&self) -> Format {
+        self.a.format()
+    }
+
+    fn rows(&self) -> usize {
+        self.a.rows()
+    }
+
+    fn stored(&self) -> usize {
+        self.a.stored()
+    }
+
+    fn bytes(&self) -> usize {
+        self.a.bytes()
+    }
+
+    fn set_values(&mut self, a: &Arc<Csr>) {
+        self.a.set_values(a);
+    }
+}
+
+impl Product for Compressed {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
-        spmv::product(Rows::from(&**self), x, b, y, parallel);
+        spmv::product(Rows::from(&*self.a).in_runs(self.runs.as_ref()), x, b, y, parallel);
+    }
+
+    fn read(&self) -> usize {
+        let of_runs = |runs: &Runs| size_of_val(self.a.values()) + runs.bytes(self.a.row_ptr());
+        self.runs.as_ref().map_or_else(|| self.bytes(), of_runs)
     }
 
     fn single(&self) -> Option<SingleMatrix> {
-        Some((&**self).into())
+        Some((&*self.a).into())
     }
 
     fn multiproduct(
@@ -82,7 +128,7 @@ impl Product for Arc<Csr> {
         y: &mut [f64],
         parallel: bool,
     ) {
-        multi::product(Rows::from(&**self), columns, x, b, y, parallel);
+        multi::product(Rows::from(&*self.a), columns, x, b, y, parallel);
     }
 }
 

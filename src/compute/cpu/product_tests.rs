@@ -184,3 +184,30 @@ fn bytes_are_those_of_the_arrays() {
     // 16 rows of 8 entries, 24 of 10, 8 of 12: fewer than a third
     assert_eq!(bytes(Format::Hyb), (n * 10 + 16, 12 * n * 10 + 16 * 16));
 }
+
+#[test]
+fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
+    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    for (spec, runs) in [("poisson3d:101x13x12", 13 * 12 * 3), ("poisson3d:4097x2x2", 4 * 3)] {
+        let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix);
+        let (n, nnz) = (a.rows(), a.nnz());
+        let stored = stored(&a, Format::Csr).unwrap();
+        assert!(stored.read() < 8 * nnz + runs * 4 * 10, "{spec}: {}", stored.read());
+        assert_eq!(stored.bytes(), 12 * nnz + 4 * (n + 1));
+        let (x, b) = (random(n, 1), random(n, 2));
+        for rhs in [None, Some(&b[..])] {
+            let [mut rows, mut alone, mut shared] = std::array::from_fn(|_| vec![f64::NAN; n]);
+            spmv::product(Rows::from(&**a), &x, rhs, &mut rows, false);
+            stored.product(&x, rhs, &mut alone, false);
+            stored.product(&x, rhs, &mut shared, true);
+            assert_eq!(bits(&alone), bits(&rows), "{spec}");
+            assert_eq!(bits(&shared), bits(&rows), "{spec}");
+        }
+    }
+    // rows of more entries than have a loop: 27 of a stencil and more
+    let offsets: Vec<i64> = (-13..14).map(|o| 20 * o).collect();
+    let a = banded(2000, &offsets, 7);
+    let stored = stored(&a, Format::Csr).unwrap();
+    assert!(stored.read() < stored.bytes());
+    check(&a, 1, Format::Csr);
+}

@@ -102,7 +102,7 @@ multiversion! {
     ///
     /// # Panics
     /// When the lengths differ, or `y` begins elsewhere.
-    pub fn copy[](x: &[f64], y: &mut [f64]) = copy_body
+    pub fn copy[](x: &[u8], y: &mut [u8]) = copy_body
 }
 
 multiversion! {
@@ -111,17 +111,16 @@ multiversion! {
 }
 
 #[inline(always)]
-fn copy_body<S: Stream>(s: S, x: &[f64], y: &mut [f64]) {
+fn copy_body<S: Stream>(s: S, x: &[u8], y: &mut [u8]) {
+    const LINE: usize = 8 * LANES;
     assert_eq!(x.len(), y.len());
     // a streamed store elsewhere is a fault
-    assert!(
-        y.is_empty() || y.as_ptr().addr().is_multiple_of(8 * LANES),
-        "no cache line begins here"
-    );
-    let (xs, rest) = x.as_chunks::<LANES>();
-    let (ys, to) = y.as_chunks_mut::<LANES>();
+    assert!(y.is_empty() || y.as_ptr().addr().is_multiple_of(LINE), "no cache line begins here");
+    let (xs, rest) = x.as_chunks::<LINE>();
+    let (ys, to) = y.as_chunks_mut::<LINE>();
+    let ys: &mut [[f64; LANES]] = bytemuck::cast_slice_mut(ys);
     for (x, y) in xs.iter().zip(ys) {
-        s.stream(x, y);
+        s.stream(&bytemuck::pod_read_unaligned(x), y);
     }
     to.copy_from_slice(rest);
 }
@@ -148,11 +147,16 @@ mod tests {
     fn copies_and_sums_of_any_length_are_those_of_plain_loops() {
         for n in [0, 1, 7, 8, 9, 31, 32, 33, 1000] {
             let x: Vec<f64> = (0..n).map(|i| ((i * 37) % 101) as f64 - 50.0).collect();
-            let mut y = Buffer::<f64>::zeros(n);
             flush(&x);
-            copy(&x, &mut y);
-            fence();
-            assert_eq!(y[..], x[..]);
+            let bytes: &[u8] = bytemuck::cast_slice(&x);
+            // also where x begins in the middle of a number
+            for x in [bytes, bytes.get(3..).unwrap_or_default()] {
+                let mut y = Buffer::<f64>::zeros(n);
+                let y: &mut [u8] = bytemuck::cast_slice_mut(&mut y[..]);
+                copy(x, &mut y[..x.len()]);
+                fence();
+                assert_eq!(&y[..x.len()], x);
+            }
             // whole numbers: no order rounds
             assert_eq!(sum(&x), x.iter().sum::<f64>(), "{n}");
         }

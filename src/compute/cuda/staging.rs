@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, result, sys};
 
 use super::launch::Address;
+use crate::compute::cpu::stream;
 
 /// Bytes of a piece. The bus has nothing to do before the first one is full, which one thread fills as a rule: the
 /// others are still waking.
@@ -22,8 +23,8 @@ const QUEUED: usize = 4;
 /// Bytes that one thread copies at a time.
 const PART: usize = 1 << 18;
 
-/// Threads that copy at most: eight keep up with the bus, and more get in each other's way.
-const THREADS: usize = 8;
+/// Threads that copy at most, as many as keep up with the bus.
+const THREADS: usize = 12;
 
 /// Pieces of pinned memory, in turns.
 pub(super) struct Staging {
@@ -57,10 +58,11 @@ impl Staging {
     ) -> Result<(), DriverError> {
         let pinned = self.ready()?;
         let copy = |at: usize, piece: usize, within: usize, bytes: usize| {
-            // SAFETY: parts of `from` and of pieces, each copied by one thread
-            unsafe {
-                pinned.at(piece, within).copy_from_nonoverlapping(from[at..].as_ptr(), bytes);
-            };
+            // SAFETY: parts of pieces, each written by one thread
+            let to = unsafe { std::slice::from_raw_parts_mut(pinned.at(piece, within), bytes) };
+            // numbers that another core has just written are best read without making room for a copy
+            stream::copy(&from[at..at + bytes], to);
+            stream::fence();
         };
         let copies = Copies::new(from.len(), &copy);
         copies.shared(|| {

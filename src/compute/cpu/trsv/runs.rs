@@ -1,4 +1,4 @@
-//! Rows of a [run](super::super::ilu::Runs): columns are at the distances of its first row. Each row has the operations
+//! Rows of a [run](super::super::runs::Runs): columns are at the distances of its first row. Each row has the operations
 //! of [`forward_row`](super::rows::forward_row) and [`backward_row`](super::rows::backward_row), in their order; an
 //! unknown that the next row takes stays in a register.
 
@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
-use super::super::ilu::{Plan, Runs};
+use super::super::ilu::Plan;
 use super::super::multiversion::multiversion;
+use super::super::runs::{Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::Simd;
 use super::Factors;
@@ -18,7 +19,7 @@ use crate::matrix::pattern::PatternView;
 
 /// `z = (L D U')^-1 r`, as [`super::apply`].
 pub(super) fn apply<T: Entry>(
-    runs: &Runs,
+    runs: &[Runs; 2],
     f: Factors<Uniform<T>>,
     plan: Option<&Plan>,
     r: &[f64],
@@ -44,7 +45,7 @@ pub(super) fn apply<T: Entry>(
 
 /// As [`super::forward_part`].
 pub(super) fn forward<T: Entry>(
-    runs: &Runs,
+    runs: &[Runs; 2],
     f: Factors<Uniform<T>>,
     rows: Range<usize>,
     r: &[f64],
@@ -55,7 +56,7 @@ pub(super) fn forward<T: Entry>(
 
 /// As [`super::backward_part`].
 pub(super) fn backward<T: Entry>(
-    runs: &Runs,
+    runs: &[Runs; 2],
     f: Factors<Uniform<T>>,
     rows: Range<usize>,
     z: &mut [f64],
@@ -70,38 +71,24 @@ fn consecutive(rows: &[u32]) -> Option<Range<usize>> {
     (first.abs_diff(last) + 1 == rows.len()).then(|| first.min(last)..first.max(last) + 1)
 }
 
-multiversion! { fn forward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, r: &[f64], z: Shared, rows: Range<usize>) = forward_body }
-multiversion! { fn backward_runs[T: Entry](runs: &Runs, f: Factors<Uniform<T>>, z: Shared, rows: Range<usize>) = backward_body }
-
-/// Calls `$f::<M, ..>($args)` for rows of M columns, from 1 to as many as are listed; `$else` for others.
-macro_rules! with_columns {
-    ($count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr) => {
-        with_columns!(@ $count, $f<$T, $S> $args, $else,
-            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
-    };
-    (@ $count:expr, $f:ident<$T:ty, $S:ty> $args:tt, $else:expr, $($m:literal)*) => {
-        match $count {
-            $($m => $f::<$m, $T, $S> $args,)*
-            _ => $else,
-        }
-    };
-}
+multiversion! { fn forward_runs[T: Entry](runs: &[Runs; 2], f: Factors<Uniform<T>>, r: &[f64], z: Shared, rows: Range<usize>) = forward_body }
+multiversion! { fn backward_runs[T: Entry](runs: &[Runs; 2], f: Factors<Uniform<T>>, z: Shared, rows: Range<usize>) = backward_body }
 
 /// r begins with the first of `rows`.
 #[inline(always)]
 fn forward_body<T: Entry, S: Simd>(
     s: S,
-    runs: &Runs,
+    [lower, _]: &[Runs; 2],
     f: Factors<Uniform<T>>,
     r: &[f64],
     z: Shared,
     rows: Range<usize>,
 ) {
     let first = rows.start;
-    for run in runs.ahead(rows) {
+    for run in lower.ahead(rows) {
         let r = &r[run.start - first..run.end - first];
         let columns = f.lower.range(run.start).len();
-        with_columns!(columns, forward_run < T, S > (s, f.numbers, f.lower, r, z, run), {
+        with_columns!(columns, M, forward_run::<M, T, S>(s, f.numbers, f.lower, r, z, run), {
             for (i, r) in run.zip(r.chunks_exact(1)) {
                 f.numbers.forward(s, Fixed::<1>, f.lower, r, z, i);
             }
@@ -112,14 +99,14 @@ fn forward_body<T: Entry, S: Simd>(
 #[inline(always)]
 fn backward_body<T: Entry, S: Simd>(
     s: S,
-    runs: &Runs,
+    [_, upper]: &[Runs; 2],
     f: Factors<Uniform<T>>,
     z: Shared,
     rows: Range<usize>,
 ) {
-    for run in runs.behind(rows) {
+    for run in upper.behind(rows) {
         let columns = f.upper.range(run.start).len();
-        with_columns!(columns, backward_run < T, S > (s, f.numbers, f.upper, z, run), {
+        with_columns!(columns, M, backward_run::<M, T, S>(s, f.numbers, f.upper, z, run), {
             for i in run.rev() {
                 f.numbers.backward(s, Fixed::<1>, f.upper, z, i);
             }

@@ -1,0 +1,146 @@
+//! Runs of rows: consecutive rows with blocks of one whose columns are at the same distances from the diagonal, as the
+//! rows along a line of a grid have them. Products and solves read the columns of the first row of a run alone.
+
+use std::ops::Range;
+
+use crate::matrix::pattern::PatternView;
+
+/// Mean rows of a run below which rows are taken one by one.
+const FEWEST: usize = 4;
+
+/// Where runs end, ascending; they cover all rows.
+pub(super) struct Runs(Vec<u32>);
+
+impl Runs {
+    /// Those of a pattern; `None` where they are short.
+    pub(super) fn of(pattern: PatternView) -> Option<Self> {
+        ends(pattern).map(Self)
+    }
+
+    /// Bytes of indices that a product reads: the columns of the first row of each run, where it begins and ends, and
+    /// where the run ends.
+    pub(super) fn bytes(&self, row_ptr: &[u32]) -> usize {
+        let first = |row: usize| 3 + (row_ptr[row + 1] - row_ptr[row]) as usize;
+        let rows = row_ptr.len() - 1;
+        size_of::<u32>() * self.ahead(0..rows).map(|run| first(run.start)).sum::<usize>()
+    }
+
+    /// Those within `rows`, ascending.
+    pub(super) fn ahead(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let first = self.0.partition_point(|&end| end as usize <= rows.start);
+        let mut start = rows.start;
+        self.0[first..].iter().map_while(move |&end| {
+            let run = start..(end as usize).min(rows.end);
+            start = run.end;
+            (!run.is_empty()).then_some(run)
+        })
+    }
+
+    /// Those within `rows`, descending.
+    pub(super) fn behind(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let before = self.0.partition_point(|&end| (end as usize) < rows.end);
+        let mut end = rows.end;
+        let starts = self.0[..before].iter().rev().map(|&end| end as usize).chain([0]);
+        starts.map_while(move |start| {
+            let run = start.max(rows.start)..end;
+            end = run.start;
+            (!run.is_empty()).then_some(run)
+        })
+    }
+}
+
+/// `$run` with the constant `$M`, the entries of a row, where it is from 1 to as many as are listed; else `$other`.
+macro_rules! with_columns {
+    ($count:expr, $M:ident, $run:expr, $other:expr) => {
+        $crate::compute::cpu::runs::with_columns!(@ $count, $M, $run, $other,
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24)
+    };
+    (@ $count:expr, $M:ident, $run:expr, $other:expr, $($m:literal)*) => {
+        match $count {
+            $($m => {
+                const $M: usize = $m;
+                $run
+            })*
+            _ => $other,
+        }
+    };
+}
+pub(super) use with_columns;
+
+/// Ends of the runs; `None` where they are short.
+fn ends(of: PatternView) -> Option<Vec<u32>> {
+    /// Rows that are looked at together.
+    const TOGETHER: usize = 16;
+    let rows = of.row_ptr.len() - 1;
+    // whether so many rows from `at` on have `length` columns each, one more than those of the row before
+    let continues = |at: usize, count: usize, length: u32| {
+        let of_rows = of.row_ptr[at..=at + count].windows(2);
+        let differ = of_rows.fold(0, |all, of| all | ((of[1] - of[0]) ^ length));
+        let (before, own) = (of.row_ptr[at - 1] as usize, of.row_ptr[at] as usize);
+        differ == 0 && {
+            let own = &of.col_ind[own..own + count * length as usize];
+            let pairs = of.col_ind[before..].iter().zip(own);
+            pairs.fold(0, |all, (&a, &b)| all | (a.wrapping_add(1) ^ b)) == 0
+        }
+    };
+    let (mut ends, mut end) = (Vec::new(), 0);
+    while end < rows {
+        let length = of.row_ptr[end + 1] - of.row_ptr[end];
+        end += 1;
+        while end + TOGETHER <= rows && continues(end, TOGETHER, length) {
+            end += TOGETHER;
+        }
+        while end < rows && continues(end, 1, length) {
+            end += 1;
+        }
+        ends.push(end as u32);
+        if ends.len() * FEWEST > rows {
+            return None;
+        }
+    }
+    Some(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
+    use crate::problem::load;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn runs_of_any_rows_cover_them_in_order_with_columns_at_the_same_distances() {
+        for (name, fill) in [("poisson3d:17x4x3", 0), ("poisson3d:41x3x3", 2)] {
+            let a = load(name, ReadAs::Expanded).unwrap().matrix;
+            let pattern = iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap();
+            let whole = PatternView::new(a.row_ptr(), a.col_ind());
+            let n = a.rows();
+            for of in [pattern.lower.view(), pattern.upper.view(), whole] {
+                let runs = Runs::of(of).unwrap();
+                assert!(runs.0.len() * FEWEST <= n);
+                for rows in [0..n, 5..n, 0..7, 13..14, 12..n - 3, 9..9] {
+                    let ahead: Vec<_> = runs.ahead(rows.clone()).collect();
+                    assert!(ahead.iter().cloned().flatten().eq(rows.clone()), "{rows:?} {ahead:?}");
+                    let behind: Vec<_> = runs.behind(rows.clone()).collect();
+                    assert!(behind.iter().flat_map(|run| run.clone().rev()).eq(rows.rev()));
+                    for run in ahead.into_iter().chain(behind) {
+                        let of_first = of.row(run.start);
+                        for i in run.clone() {
+                            let moved = of_first.iter().map(|&j| j + (i - run.start) as u32);
+                            assert!(moved.eq(of.row(i).iter().copied()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_in_another_order_have_no_runs() {
+        let a = load("poisson3d:9", ReadAs::Expanded).unwrap().matrix;
+        let order: Vec<u32> = (0..729).map(|i| i * 200 % 729).collect();
+        let a = a.permuted(&order);
+        assert!(Runs::of(PatternView::new(a.row_ptr(), a.col_ind())).is_none());
+    }
+}
