@@ -171,8 +171,18 @@ fn exact_factors_in_the_given_order_have_the_iterations_of_one_device() {
             let efficiency = record.division.stage_efficiency.unwrap();
             assert!(!natural || efficiency >= 0.75, "{efficiency}");
             ordering_counts(&record);
+            bytes_are_of_all_ranks(&record);
         }
     }
+}
+
+/// Bytes of products and of orthogonalisation are summed over ranks.
+fn bytes_are_of_all_ranks(record: &Record) {
+    let (t, size) = (&record.traffic, &record.size);
+    assert!(t.spmv_bytes.unwrap() >= 8 * size.nnz + 16 * size.n);
+    let moved = t.orthogonalisation_gbps.unwrap() * 1e9 * t.orthogonalisation_s.unwrap();
+    let bytes = 8.0 * ((size.n + size.padding) * (2 * record.case.restart + 3)) as f64;
+    assert!((moved - bytes).abs() <= 1e-12 * bytes, "{moved} {bytes}");
 }
 
 /// Rows were put in an order, which is part of the time to a solution.

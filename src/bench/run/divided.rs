@@ -235,6 +235,10 @@ impl Base {
                 };
                 (starts, numbering)
             }
+            // one box has the given order
+            Self::Boxes(boxes) if boxes.starts().len() == 2 => {
+                (boxes.starts().to_vec(), Numbering::Given)
+            }
             Self::Boxes(boxes) => (boxes.starts().to_vec(), Numbering::Boxes(boxes, face)),
             Self::Graph => unreachable!("the first rank has divided it"),
         }

@@ -124,7 +124,9 @@ impl Job<'_> {
             k.multi_axpy_norm(&basis, coef, w, norm);
         });
         t.orthogonalisation_s = Some(time.value);
-        t.orthogonalisation_gbps = Some((8 * n * (2 * m + 3)) as f64 / time.value / 1e9);
+        // of all ranks
+        let rows = self.record.size.n + self.record.size.padding;
+        t.orthogonalisation_gbps = Some((8 * rows * (2 * m + 3)) as f64 / time.value / 1e9);
         Ok(())
     }
 }

@@ -108,7 +108,11 @@ impl Storage for Compressed {
 
 impl Product for Compressed {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
-        spmv::product(Rows::from(&*self.a).in_runs(self.runs.as_ref()), x, b, y, parallel);
+        let rows = Rows::from(&*self.a);
+        match &self.runs {
+            Some(runs) => spmv::runs::product(runs, rows, x, b, y, parallel),
+            None => spmv::product(rows, x, b, y, parallel),
+        }
     }
 
     fn read(&self) -> usize {

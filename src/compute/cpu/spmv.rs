@@ -5,9 +5,10 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+pub(super) mod runs;
+
 use super::block::{BlockSize, with_block_size};
 use super::multiversion::multiversion;
-use super::runs::{Runs, with_columns};
 use super::simd::Simd;
 use super::vector::Lane;
 use crate::base::choices::MAX_BLOCK_SIZE;
@@ -25,8 +26,6 @@ pub(super) struct Rows<'a, T = f64> {
     pub(super) row_ptr: &'a [u32],
     pub(super) col_ind: &'a [u32],
     pub(super) values: &'a [T],
-    /// Of blocks of one, where rows have them.
-    pub(super) runs: Option<&'a Runs>,
 }
 
 impl<'a, T> Rows<'a, T> {
@@ -36,26 +35,22 @@ impl<'a, T> Rows<'a, T> {
         (row_ptr, col_ind): (&'a [u32], &'a [u32]),
         values: &'a [T],
     ) -> Self {
-        Self { block_size, columns, row_ptr, col_ind, values, runs: None }
-    }
-
-    /// Of blocks of one, with these runs.
-    pub(super) fn in_runs(self, runs: Option<&'a Runs>) -> Self {
-        Self { runs, ..self }
+        Self { block_size, columns, row_ptr, col_ind, values }
     }
 }
 
 impl<'a> From<&'a Csr> for Rows<'a> {
     fn from(a: &'a Csr) -> Self {
         let (row_ptr, col_ind, values) = (a.row_ptr(), a.col_ind(), a.values());
-        Self::new((1, a.cols()), (row_ptr, col_ind), values)
+        Self { block_size: 1, columns: a.cols(), row_ptr, col_ind, values }
     }
 }
 
 impl<'a> From<&'a Bsr> for Rows<'a> {
     fn from(a: &'a Bsr) -> Self {
         let (row_ptr, col_ind, values) = (a.row_ptr(), a.col_ind(), a.values());
-        Self::new((a.block_size(), a.block_rows()), (row_ptr, col_ind), values)
+        let columns = a.block_rows();
+        Self { block_size: a.block_size(), columns, row_ptr, col_ind, values }
     }
 }
 
@@ -93,7 +88,7 @@ fn plus_body<K: BlockSize, T: Lane, S: Simd>(
     y: &mut [T],
 ) {
     if size.b() == 1 {
-        return scalar_rows::<false, T, S>(s, a, x, &[], first, y);
+        return rows_by_columns::<false, T, S>(s, a, x, &[], first, y);
     }
     for (i, y) in y.chunks_exact_mut(size.b()).enumerate() {
         let add = |acc, block: &[T], x: &[f64]| size.gemv_add(s, block, x, acc);
@@ -114,7 +109,7 @@ fn minus_body<K: BlockSize, T: Lane, S: Simd>(
 ) {
     let n = size.b();
     if n == 1 {
-        return scalar_rows::<true, T, S>(s, a, x, &b[first..], first, y);
+        return rows_by_columns::<true, T, S>(s, a, x, &b[first..], first, y);
     }
     for (i, y) in y.chunks_exact_mut(n).enumerate() {
         let mut space = [0.0; MAX_BLOCK_SIZE];
@@ -128,57 +123,6 @@ fn minus_body<K: BlockSize, T: Lane, S: Simd>(
 
 /// Rows of fewer entries are not compared: the products of one hide the latency of another.
 const LONG: usize = 8;
-
-/// `y = A x` in rows from `first` on, or `y = b - A x`; `b` begins with the first.
-#[inline(always)]
-fn scalar_rows<const MINUS: bool, T: Lane, S: Simd>(
-    s: S,
-    a: Rows<T>,
-    x: &[T],
-    b: &[T],
-    first: usize,
-    y: &mut [T],
-) {
-    let Some(runs) = a.runs else {
-        return rows_by_columns::<MINUS, T, S>(s, a, x, b, first, y);
-    };
-    for run in runs.ahead(first..first + y.len()) {
-        let (at, of) = (run.start, run.start - first..run.end - first);
-        let (y, b) = (&mut y[of.clone()], if MINUS { &b[of] } else { b });
-        with_columns!(
-            (a.row_ptr[at + 1] - a.row_ptr[at]) as usize,
-            M,
-            run_of_rows::<M, MINUS, T, S>(s, a, x, b, at, y),
-            rows_by_columns::<MINUS, T, S>(s, a, x, b, at, y)
-        );
-    }
-}
-
-/// Rows of a run, of M entries each, in the operations and the order of a row alone.
-#[inline(always)]
-fn run_of_rows<const M: usize, const MINUS: bool, T: Lane, S: Simd>(
-    s: S,
-    a: Rows<T>,
-    x: &[T],
-    b: &[T],
-    first: usize,
-    y: &mut [T],
-) {
-    let start = a.row_ptr[first] as usize;
-    let entries = a.values[start..][..M * y.len()].as_chunks::<M>().0;
-    let columns: [usize; M] = std::array::from_fn(|t| a.col_ind[start + t] as usize);
-    for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
-        let mut sum = if MINUS { b[i].wide() } else { 0.0 };
-        for t in 0..M {
-            // SAFETY: row `first + i` has this column, below `a.columns` by the invariant of the matrix, and `x` is
-            // that long.
-            let x = unsafe { *x.get_unchecked(columns[t] + i) }.wide();
-            let v = of_row[t].wide();
-            sum = s.madd(if MINUS { -v } else { v }, x, sum);
-        }
-        *y = T::of(sum);
-    }
-}
 
 /// `y = A x` in rows from `first` on, or `y = b - A x`. Up to four rows with the same columns, as those of a cell
 /// have, share indices and unknowns; each has the operations and the order of a row alone.

@@ -1,0 +1,109 @@
+//! Products with rows in [runs](Runs): each has the operations of a row alone, in their order, and the columns of its
+//! run's first row.
+
+#![allow(unsafe_code, reason = "instruction sets chosen at run time")]
+
+use super::super::multiversion::multiversion;
+use super::super::runs::{Runs, prefetch_row, with_columns};
+use super::super::simd::Simd;
+use super::{ROWS_PER_TASK, Rows, rows_by_columns};
+use crate::base::threads::Threads;
+
+/// As [`super::product`], of blocks of one.
+pub(in super::super) fn product(
+    runs: &Runs,
+    a: Rows,
+    x: &[f64],
+    b: Option<&[f64]>,
+    y: &mut [f64],
+    parallel: bool,
+) {
+    assert_eq!((y.len(), x.len()), (a.row_ptr.len() - 1, a.columns));
+    let rows = |task, y: &mut [f64]| {
+        let first = task * ROWS_PER_TASK;
+        match b {
+            Some(b) => minus_rows(runs, a, x, &b[first..], first, y),
+            None => plus_rows(runs, a, x, &[], first, y),
+        }
+    };
+    Threads::when(parallel).chunks(y, ROWS_PER_TASK, 1, rows);
+}
+
+multiversion! { fn plus_rows[](runs: &Runs, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = plus_body }
+multiversion! { fn minus_rows[](runs: &Runs, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = minus_body }
+
+#[inline(always)]
+fn plus_body<S: Simd>(
+    s: S,
+    runs: &Runs,
+    a: Rows,
+    x: &[f64],
+    _b: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    some_runs::<false, S>(s, runs, a, x, &[], first, y);
+}
+
+#[inline(always)]
+fn minus_body<S: Simd>(
+    s: S,
+    runs: &Runs,
+    a: Rows,
+    x: &[f64],
+    b: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    some_runs::<true, S>(s, runs, a, x, b, first, y);
+}
+
+/// Rows from `first` on, with which y and b begin.
+#[inline(always)]
+fn some_runs<const MINUS: bool, S: Simd>(
+    s: S,
+    runs: &Runs,
+    a: Rows,
+    x: &[f64],
+    b: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    for run in runs.ahead(first..first + y.len()) {
+        let (at, of) = (run.start, run.start - first..run.end - first);
+        let (y, b) = (&mut y[of.clone()], if MINUS { &b[of] } else { b });
+        let columns = (a.row_ptr[at + 1] - a.row_ptr[at]) as usize;
+        with_columns!(
+            columns,
+            M,
+            one_run::<M, MINUS, S>(s, a, x, b, at, y),
+            rows_by_columns::<MINUS, f64, S>(s, a, x, b, at, y)
+        );
+    }
+}
+
+/// A run of rows of M entries, of which `first` is the first.
+#[inline(always)]
+fn one_run<const M: usize, const MINUS: bool, S: Simd>(
+    s: S,
+    a: Rows,
+    x: &[f64],
+    b: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    let start = a.row_ptr[first] as usize;
+    let entries = a.values[start..][..M * y.len()].as_chunks::<M>().0;
+    let columns: [usize; M] = std::array::from_fn(|t| a.col_ind[start + t] as usize);
+    for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
+        prefetch_row(of_row);
+        let mut sum = if MINUS { b[i] } else { 0.0 };
+        for t in 0..M {
+            // SAFETY: row `first + i` has this column, below `a.columns` by the invariant of the matrix, and `x` is
+            // that long.
+            let x = unsafe { *x.get_unchecked(columns[t] + i) };
+            sum = s.madd(if MINUS { -of_row[t] } else { of_row[t] }, x, sum);
+        }
+        *y = sum;
+    }
+}
