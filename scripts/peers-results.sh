@@ -9,7 +9,8 @@
 # BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_LIMIT (seconds for everything, 1500) and BILU_BENCH_CASE (seconds
 # for a solve, 20, three times that where there are a million unknowns) choose what is run. BILU_BENCH_PYTHON is the
 # Python of the peers; peers that do not run here are left out. BILU_BENCH_THREADS=N is for N threads or ranks; peers
-# that have none stay on one. Records that OUT holds already are kept: a run that was
+# that have none stay on one; where the program has the feature `mpi`, it runs on N ranks with PETSc's division, too.
+# Records that OUT holds already are kept: a run that was
 # stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -31,10 +32,12 @@ processor="$(grep -oE -m1 'xeon|epyc|ryzen|core' <<<"$model" | head -n 1 || true
 processor="${processor:-processor}"
 threads="${BILU_BENCH_THREADS:-1}"
 own=cpu
+ranks=
 out="${out:-results/peers/$processor-$(nproc)core$([ "$threads" = 1 ] || echo "/threads-$threads")}"
 mkdir -p "$out"
 if [ "$threads" != 1 ]; then
     own=cpu-mt
+    ! "$bilu" list backends | grep -q '^ *mpi ' || ranks=mpi
     export RAYON_NUM_THREADS="$threads"
     # the peers as they are, but for their threads or ranks
     mkdir "$scratch/peers"
@@ -88,7 +91,9 @@ cases() {
     fi
     [[ "$systems" != *:100 ]] || longest=$((3 * each))
     printf '\n==> %s: %s, %s %s (%s s)\n' "$file" "$systems" "$backends" "$*" "$SECONDS"
-    timeout --kill-after=30 "$left" "$bilu" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
+    local program=("$bilu")
+    [ "$backends" != mpi ] || program=(mpirun --allow-run-as-root -n "$threads" "$bilu")
+    timeout --kill-after=30 "$left" "${program[@]}" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
         --max-iterations 1000 --min-repetitions 1 --max-repetitions 5 --time-budget 1 --time-limit "$longest" --resume \
         -o "$out/$file.csv" --quiet >"$scratch/shown" || code=$?
     ended "$code" "$file of $systems" "$file of $systems"
@@ -120,10 +125,12 @@ everyone=("$own" petsc hypre dune amgcl trilinos rocalution)
 most=("$own" petsc hypre amgcl trilinos rocalution)
 same() {
     cases same "$1" "$(running "${everyone[@]}")" --solver gmres --precond bilu --rhs "$2" --fill 0..2
+    cases same "$1" "$ranks" --solver gmres --precond bilu --rhs "$2" --fill 0..2
     cases same "$1" "$(running ginkgo)" --solver gmres --precond bilu --rhs "$2" --fill 0
 }
 same_large() {
     cases same "$1" "$(running "${everyone[@]}")" --solver gmres --precond bilu --rhs "$2" --fill 0..1
+    cases same "$1" "$ranks" --solver gmres --precond bilu --rhs "$2" --fill 0..2
     cases same "$1" "$(running ginkgo)" --solver gmres --precond bilu --rhs "$2" --fill 0
     cases same "$1" "$(running "${most[@]}")" --solver gmres --precond bilu --rhs "$2" --fill 2
 }

@@ -14,6 +14,7 @@ import os
 import sys
 
 OWN = "bilu-bench"
+RANKS = "bilu-bench over ranks"
 # Settings that name a method; in figures of the best all programs have those of the first record.
 METHOD = ["precond", "fill", "solver", "block-size", "side", "restart", "level-rule", "orthogonalisation"]
 
@@ -24,7 +25,9 @@ class Run:
     def __init__(self, row):
         self.row = row
         backend = row["backend"]
-        self.program = OWN if backend in ("cpu", "cpu-mt") else backend.removeprefix("external:")
+        ours = {"cpu": OWN, "cpu-mt": OWN, "mpi": RANKS}
+        self.own = backend in ours
+        self.program = ours.get(backend) or backend.removeprefix("external:")
         self.system, self.fill = row["matrix"], int(row["fill"] or 0)
         self.solved = row["status"] == "converged"
         self.setup, self.solve, self.matrix = (self.number(key) for key in ("setup-s", "solve-s", "matrix-s"))
@@ -74,8 +77,8 @@ def best(runs, with_matrix=False):
 
 def sides(runs, with_matrix=False):
     """Our best and the best of the others."""
-    own = [run for run in runs if run.program == OWN]
-    return best(own, with_matrix), best([run for run in runs if run.program != OWN], with_matrix)
+    own = [run for run in runs if run.own]
+    return best(own, with_matrix), best([run for run in runs if not run.own], with_matrix)
 
 
 def milliseconds(seconds):
@@ -159,7 +162,8 @@ def losses(groups):
     for name, group in groups.items():
         own, other = sides(group)
         if other and (own is None or other.seconds() < own.seconds()):
-            ours = f"{own.method()}, {milliseconds(own.seconds())}" if own else "not solved"
+            over = " over ranks" if own and own.program == RANKS else ""
+            ours = f"{own.method()}{over}, {milliseconds(own.seconds())}" if own else "not solved"
             ratio = own.seconds() / other.seconds() if own else float("inf")
             theirs = f"{other.program} {other.method()}, {milliseconds(other.seconds())}"
             rows.append((ratio, [name, ours, theirs, f"{ratio:.2f}" if own else ""]))
@@ -183,14 +187,19 @@ def counts(same, case):
     equal, others, lines = 0, 0, []
     for name, group in grouped([run for run in same if run.solved], case).items():
         count = {run.program: int(run.row["iterations"]) for run in group}
-        own = count.pop(OWN, None)
-        if own is None:
+        # peers on ranks have one subdomain for each, as ours over ranks has
+        own = {program: count.pop(program) for program in (OWN, RANKS) if program in count}
+        if not own:
             continue
-        differ = {program: other for program, other in count.items() if abs(other - own) > 1}
+        differ = {
+            program: other
+            for program, other in count.items()
+            if all(abs(other - ours) > 1 for ours in own.values())
+        }
         equal, others = equal + len(count) - len(differ), others + len(differ)
         if differ:
-            told = ", ".join(f"{program} {other}" for program, other in differ.items())
-            lines.append(f"- {name}: {OWN} {own}; {told}")
+            told = [", ".join(f"{program} {other}" for program, other in of.items()) for of in (own, differ)]
+            lines.append(f"- {name}: {told[0]}; {told[1]}")
     text = f"Iterations of the same method are ours within one in {equal} of {equal + others} runs of peers"
     text += " (hypre's Euclid leaves out stored zeros)" if any("hypre" in line for line in lines) else ""
     return [text + (", but for" if lines else "."), *([""] if lines else []), *lines]
@@ -200,7 +209,7 @@ def summary(same, runs):
     system = lambda run: run.system
     case = lambda run: f"{run.system}, k = {run.fill}"
     first = runs[0].row
-    threads = max(int(run.row.get("threads") or 1) for run in runs if run.program == OWN)
+    threads = max(int(run.row.get(of) or 1) for run in runs if run.own for of in ("threads", "ranks"))
     lines = [
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
         "",

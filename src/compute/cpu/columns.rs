@@ -6,16 +6,12 @@
 )]
 
 use super::multiversion::multiversion;
-use super::simd::{Simd, prefetch_behind};
+use super::simd::{Simd, prefetch_ahead};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};
 
 /// Rows of a task: whole tiles.
 pub(super) const CHUNK: usize = 8 * TILE;
-
-/// Numbers by which memory is asked for before it is read: the hardware fetches ahead within a page
-/// only.
-const AHEAD: usize = 128;
 
 /// Doubles of a wide register.
 const LANES: usize = 8;
@@ -64,8 +60,8 @@ fn ellpack_body<S: Simd>(s: S, a: &Hyb, x: &[f64], first: usize, y: &mut [f64]) 
             let (values, value_rest) = a.values()[at..at + rows].as_chunks::<LANES>();
             let (wide, rest) = y.as_chunks_mut::<LANES>();
             for ((y, cols), values) in wide.iter_mut().zip(cols).zip(values) {
-                prefetch_behind(cols, AHEAD);
-                prefetch_behind(values, AHEAD);
+                prefetch_ahead(cols);
+                prefetch_ahead(values);
                 let sum =
                     s.madd8(s.load8::<LANES>(values), gather(s, x, cols), s.load8::<LANES>(y));
                 s.store8::<LANES>(sum, y);
@@ -88,8 +84,8 @@ fn slices_body<S: Simd>(s: S, a: &Sell, x: &[f64], first: usize, y: &mut [f64]) 
         let cols = a.col_ind()[start..end].as_chunks::<LANES>().0;
         let values = a.values()[start..end].as_chunks::<LANES>().0;
         for (cols, values) in cols.iter().zip(values) {
-            prefetch_behind(cols, AHEAD);
-            prefetch_behind(values, AHEAD);
+            prefetch_ahead(cols);
+            prefetch_ahead(values);
             sum = s.madd8(s.load8::<LANES>(values), gather(s, x, cols), sum);
         }
         let mut lanes = [0.0; LANES];
@@ -128,7 +124,7 @@ fn diagonals_body<S: Simd>(s: S, a: &Dia, x: &[f64], first: usize, y: &mut [f64]
             let (ds, dr) = diagonal.as_chunks::<LANES>();
             let (ys, yr) = y.as_chunks_mut::<LANES>();
             for ((y, x), d) in ys.iter_mut().zip(xs).zip(ds) {
-                prefetch_behind(d, AHEAD);
+                prefetch_ahead(d);
                 let sum = s.madd8(s.load8::<LANES>(d), s.load8::<LANES>(x), s.load8::<LANES>(y));
                 s.store8::<LANES>(sum, y);
             }

@@ -3,20 +3,7 @@
 
 use std::ops::Range;
 
-use super::simd::prefetch_behind;
 use crate::matrix::pattern::PatternView;
-
-/// Bytes by which entries are asked for before they are read: the hardware fetches ahead within a page only.
-const AHEAD: usize = 4096;
-
-/// Asks for the entries that come so much later than those of a row.
-#[inline(always)]
-pub(super) fn prefetch_row<T, const M: usize>(of_row: &[T; M]) {
-    let line = 64 / size_of::<T>();
-    for at in (0..M).step_by(line) {
-        prefetch_behind(of_row, at + AHEAD / size_of::<T>());
-    }
-}
 
 /// Mean rows of a run below which rows are taken one by one.
 const FEWEST: usize = 4;

@@ -104,17 +104,21 @@ pub(crate) fn prefetch<T>(x: &[T]) {
     let _ = x;
 }
 
-/// Asks for the cache line of the number `further` places behind the head of `x`, which need not exist.
+/// Bytes by which memory is asked for before it is read: the hardware fetches ahead within a page only.
+const AHEAD: usize = 4096;
+
+/// Asks for the cache lines that lie so much behind those of `x`, of which there need not be any.
 #[inline(always)]
-pub(crate) fn prefetch_behind<T>(x: &[T], further: usize) {
+pub(crate) fn prefetch_ahead<T>(x: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    {
+    for at in (0..x.len()).step_by(64 / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let place = x.as_ptr().wrapping_add(at + AHEAD / size_of::<T>());
         // SAFETY: SSE is part of the target, and a prefetch of any address changes nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(further).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (x, further);
+    let _ = x;
 }
 
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that

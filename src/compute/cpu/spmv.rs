@@ -9,7 +9,7 @@ pub(super) mod runs;
 
 use super::block::{BlockSize, with_block_size};
 use super::multiversion::multiversion;
-use super::simd::Simd;
+use super::simd::{Simd, prefetch_ahead};
 use super::vector::Lane;
 use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::base::threads::Threads;
@@ -171,11 +171,14 @@ fn together<const N: usize, const MINUS: bool, T: Lane, S: Simd>(
     for row in 1..N {
         rows[row] = &a.values[start + row * count..][..count];
     }
+    let columns = &a.col_ind[start..end];
+    prefetch_ahead(columns);
+    rows.iter().for_each(|row| prefetch_ahead(row));
     let mut sums = [0.0; N];
     if MINUS {
         sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = b.wide());
     }
-    for (at, &j) in a.col_ind[start..end].iter().enumerate() {
+    for (at, &j) in columns.iter().enumerate() {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` is that long.
         let x = unsafe { *x.get_unchecked(j as usize) }.wide();
         for row in 0..N {
@@ -207,7 +210,9 @@ fn fold_row<K: BlockSize, T: Lane, A>(
 ) -> A {
     let b = size.b();
     let (start, end) = (a.row_ptr[i] as usize, a.row_ptr[i + 1] as usize);
-    let blocks = a.values[start * b * b..end * b * b].chunks_exact(b * b);
+    let blocks = &a.values[start * b * b..end * b * b];
+    prefetch_ahead(blocks);
+    let blocks = blocks.chunks_exact(b * b);
     let mut space = [0.0; MAX_BLOCK_SIZE];
     for (&j, block) in a.col_ind[start..end].iter().zip(blocks) {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has

@@ -1,7 +1,8 @@
 //! A matrix whose block rows are divided among subdomains, and these among ranks.
 
-use std::ops::Range;
 use std::sync::Arc;
+
+use itertools::Itertools as _;
 
 use super::communicator::Communicator;
 use super::halo::{Halo, ask};
@@ -11,6 +12,7 @@ use super::{Distributed, Layout};
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
+use crate::base::memory;
 use crate::compute::{Bytes, Products};
 use crate::matrix::Csr;
 
@@ -36,30 +38,34 @@ impl Rows {
         let from = layout.unknowns(rank).start;
         let starts: Vec<usize> =
             layout.subdomain_starts(rank).into_iter().map(|start| start - from + first).collect();
-        // of each row the range of its subdomain
-        let bounds = |row: usize| -> Range<usize> {
-            let s = starts.partition_point(|&start| start <= row) - 1;
-            starts[s]..starts[s + 1]
-        };
-        let (mut row_ptr, mut col_ind, mut values) = (vec![0_u32], Vec::new(), Vec::new());
+        if starts.len() == 2 && unknowns == (0..a.rows()) {
+            let coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
+            return Ok(Self { own: Arc::clone(a), coupling, ghosts: Vec::new() });
+        }
+        let most = (a.row_ptr()[unknowns.end] - a.row_ptr()[unknowns.start]) as usize;
+        let mut row_ptr = memory::with_capacity(unknowns.len() + 1);
+        let (mut col_ind, mut values) = (memory::with_capacity(most), memory::with_capacity(most));
         let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
         let mut outside: Vec<u32> = Vec::new();
-        for row in unknowns {
-            let within = bounds(row);
-            let (columns, entries) = a.row(row);
-            for (&column, &value) in columns.iter().zip(entries) {
-                if within.contains(&(column as usize)) {
-                    col_ind.push(column - first as u32);
-                    values.push(value);
-                } else {
-                    outside.push(column);
-                    coupling.values.push(value);
+        row_ptr.push(0);
+        for (&start, &end) in starts.iter().tuple_windows() {
+            for row in start..end {
+                let (columns, entries) = a.row(row);
+                // columns ascend
+                let before = columns.iter().take_while(|&&j| (j as usize) < start).count();
+                let behind = columns.iter().rev().take_while(|&&j| j as usize >= end).count();
+                let within = before..columns.len() - behind;
+                col_ind.extend(columns[within.clone()].iter().map(|column| column - first as u32));
+                values.extend_from_slice(&entries[within.clone()]);
+                row_ptr.push(col_ind.len() as u32);
+                if before + behind > 0 {
+                    for of in [0..before, within.end..columns.len()] {
+                        outside.extend_from_slice(&columns[of.clone()]);
+                        coupling.values.extend_from_slice(&entries[of]);
+                    }
+                    coupling.rows.push((row - first) as u32);
+                    coupling.row_ptr.push(outside.len() as u32);
                 }
-            }
-            row_ptr.push(col_ind.len() as u32);
-            if outside.len() > coupling.row_ptr[coupling.rows.len()] as usize {
-                coupling.rows.push((row - first) as u32);
-                coupling.row_ptr.push(outside.len() as u32);
             }
         }
         let mut places: Vec<u32> = outside.iter().map(|column| column / b as u32).collect();

@@ -4,8 +4,8 @@
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
 use super::super::multiversion::multiversion;
-use super::super::runs::{Runs, prefetch_row, with_columns};
-use super::super::simd::Simd;
+use super::super::runs::{Runs, with_columns};
+use super::super::simd::{Simd, prefetch_ahead};
 use super::{ROWS_PER_TASK, Rows, rows_by_columns};
 use crate::base::threads::Threads;
 
@@ -96,7 +96,7 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
     let entries = a.values[start..][..M * y.len()].as_chunks::<M>().0;
     let columns: [usize; M] = std::array::from_fn(|t| a.col_ind[start + t] as usize);
     for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
-        prefetch_row(of_row);
+        prefetch_ahead(of_row);
         let mut sum = if MINUS { b[i] } else { 0.0 };
         for t in 0..M {
             // SAFETY: row `first + i` has this column, below `a.columns` by the invariant of the matrix, and `x` is

@@ -10,7 +10,7 @@ use super::super::entry::{Entry, scale};
 use super::super::narrow::Float16;
 use super::super::parts::Blocks;
 use super::super::shared::Shared;
-use super::super::simd::Simd;
+use super::super::simd::{Simd, prefetch_ahead};
 use super::super::values::Scaled;
 use crate::matrix::pattern::PatternView;
 
@@ -283,6 +283,7 @@ fn subtracted<'a, K: BlockSize, T: Entry, S: Simd>(
     start: K::Segment<S>,
 ) -> K::Segment<S> {
     let (b, bb) = (size.b(), size.b() * size.b());
+    prefetch_ahead(row.blocks);
     let mut acc = if T::SCALED { size.zero(s) } else { start };
     for (&j, block) in row.columns.zip(row.blocks.chunks_exact(bb)) {
         let j = j as usize;
@@ -306,6 +307,7 @@ fn forward_supernode<const N: usize, T: Entry, S: Simd>(
     let range = lower.range(i);
     let common = range.len();
     let rows: [_; N] = std::array::from_fn(|row| f.lower[lower.range(i + row)].split_at(common));
+    rows.iter().for_each(|(row, _)| prefetch_ahead(row));
     let mut acc: [f64; N] = std::array::from_fn(|row| if T::SCALED { 0.0 } else { r[row] });
     for (at, &j) in lower.col_ind[range].iter().enumerate() {
         let j = j as usize;
@@ -344,6 +346,7 @@ fn backward_supernode<const N: usize, T: Entry, S: Simd>(
         let range = upper.range(i + row);
         f.upper[entries - range.end..entries - range.start].split_at(common)
     });
+    rows.iter().for_each(|(row, _)| prefetch_ahead(row));
     // SAFETY: this call alone touches these.
     let y = unsafe { z.write(i..i + N) };
     let mut start = [0.0; N];

@@ -10,9 +10,9 @@ use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
 use super::super::ilu::Plan;
 use super::super::multiversion::multiversion;
-use super::super::runs::{Runs, prefetch_row, with_columns};
+use super::super::runs::{Runs, with_columns};
 use super::super::shared::Shared;
-use super::super::simd::Simd;
+use super::super::simd::{Simd, prefetch_ahead};
 use super::Factors;
 use super::rows::{Numbers, Uniform};
 use crate::matrix::pattern::PatternView;
@@ -132,7 +132,7 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
     let chained = back[M - 1] == 1;
     let mut last = if chained { read(first, M - 1) } else { 0.0 };
     for ((i, of_row), &own) in rows.zip(entries).zip(r) {
-        prefetch_row(of_row);
+        prefetch_ahead(of_row);
         let mut acc = if T::SCALED { 0.0 } else { own };
         for t in 0..M - 1 {
             acc = s.madd(-of_row[t].wide(), read(i, t), acc);
@@ -166,7 +166,7 @@ fn backward_run<const M: usize, T: Entry, S: Simd>(
     let chained = ahead[M - 1] == 1;
     let mut last = if chained { read(first, M - 1) } else { 0.0 };
     for (i, of_row) in rows.rev().zip(entries) {
-        prefetch_row(of_row);
+        prefetch_ahead(of_row);
         // SAFETY: this call alone touches row i.
         let own = unsafe { z.write(i..i + 1) };
         let mut start = s.madd(f.inverse_diagonal[i].wide(), own[0], 0.0);
