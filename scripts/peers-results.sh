@@ -6,12 +6,11 @@
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/peers/<processor> unless given.
 # BILU_BENCH_MATRICES names the folder of the matrices of configs/real-matrices.toml; without it they are left out.
-# BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything, 1500) and BILU_BENCH_CASE (seconds
-# for a solve, 20, three times that where there are a million unknowns) choose what is run. BILU_BENCH_PYTHON is the
-# Python of the peers; peers that do not run here are left out. BILU_BENCH_THREADS=N is for N threads or ranks; peers
-# that have none stay on one; where the program has the feature `mpi`, it runs on N ranks with PETSc's division, too.
-# Records that OUT holds already are kept: a run that was
-# stopped goes on where it was.
+# BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything,
+# 1500) and BILU_BENCH_CASE (seconds for a solve, 20, three times that where there are a million unknowns) choose what
+# is run. BILU_BENCH_PYTHON is the Python of the peers; peers that do not run here are left out. BILU_BENCH_THREADS=N is
+# for N threads or ranks; peers that have none stay on one; where the program has the feature `mpi`, it runs on N ranks
+# with PETSc's division, too. Records that OUT holds already are kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"

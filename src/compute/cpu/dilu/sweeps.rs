@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::super::block::{BlockSize, with_block_size};
 use super::super::multiversion::multiversion;
 use super::super::shared::Shared;
-use super::super::simd::Simd;
+use super::super::simd::{Simd, prefetch_ahead};
 use super::Dilu;
 use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::base::threads::Threads;
@@ -172,8 +172,9 @@ fn forward_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
         let i = i as usize;
         let range = f.lower_pattern.range(i);
         let mut acc = size.load(s, &r[i * b..(i + 1) * b]);
-        let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
-        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
+        let blocks = &f.lower[range.start * bb..range.end * bb];
+        prefetch_ahead(blocks);
+        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks.chunks_exact(bb)) {
             let j = j as usize;
             // SAFETY: j < i is solved: earlier in the loop, or in a task that was waited for.
             acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
@@ -208,8 +209,10 @@ fn backward_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
         let (range, entries) = (f.upper_pattern.range(i), f.upper_pattern.entries());
         let mut acc = size.zero(s);
         let stored = (entries - range.end) * bb..(entries - range.start) * bb;
-        let blocks = f.upper[stored].chunks_exact(bb);
-        for (&j, block) in f.upper_pattern.col_ind[range].iter().rev().zip(blocks) {
+        let blocks = &f.upper[stored];
+        prefetch_ahead(blocks);
+        for (&j, block) in f.upper_pattern.col_ind[range].iter().rev().zip(blocks.chunks_exact(bb))
+        {
             let j = j as usize;
             // SAFETY: j > i is solved: earlier in the loop, or in a task that was waited for.
             acc = size.gemv_add(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
@@ -248,8 +251,9 @@ fn add_lower_body<K: BlockSize, S: Simd>(
         // SAFETY: this call alone touches segment i of w, and z is not written any more.
         let w = unsafe { w.write(i * b..(i + 1) * b) };
         let mut acc = size.load(s, w);
-        let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
-        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
+        let blocks = &f.lower[range.start * bb..range.end * bb];
+        prefetch_ahead(blocks);
+        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks.chunks_exact(bb)) {
             let j = j as usize;
             // SAFETY: as above.
             acc = size.gemv_add(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
@@ -277,8 +281,9 @@ fn both_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
         // SAFETY: this call alone touches segments i of w, y and dy, and nobody reads them before the task ends.
         let [w, own, rest] = unsafe { [w, y, dy].map(|v| v.write(i * b..(i + 1) * b)) };
         let (mut product, mut known) = (size.load(s, w), size.zero(s));
-        let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
-        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
+        let blocks = &f.lower[range.start * bb..range.end * bb];
+        prefetch_ahead(blocks);
+        for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks.chunks_exact(bb)) {
             let j = j as usize;
             // SAFETY: t is not written any more; j < i is solved: earlier in the loop, or in a task that was
             // waited for.
