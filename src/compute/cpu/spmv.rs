@@ -173,7 +173,9 @@ fn together<const N: usize, const MINUS: bool, T: Lane, S: Simd>(
     }
     let columns = &a.col_ind[start..end];
     prefetch_ahead(columns);
-    rows.iter().for_each(|row| prefetch_ahead(row));
+    for row in rows {
+        prefetch_ahead(row);
+    }
     let mut sums = [0.0; N];
     if MINUS {
         sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = b.wide());

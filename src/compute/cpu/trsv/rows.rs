@@ -307,7 +307,9 @@ fn forward_supernode<const N: usize, T: Entry, S: Simd>(
     let range = lower.range(i);
     let common = range.len();
     let rows: [_; N] = std::array::from_fn(|row| f.lower[lower.range(i + row)].split_at(common));
-    rows.iter().for_each(|(row, _)| prefetch_ahead(row));
+    for (row, _) in rows {
+        prefetch_ahead(row);
+    }
     let mut acc: [f64; N] = std::array::from_fn(|row| if T::SCALED { 0.0 } else { r[row] });
     for (at, &j) in lower.col_ind[range].iter().enumerate() {
         let j = j as usize;
@@ -346,7 +348,9 @@ fn backward_supernode<const N: usize, T: Entry, S: Simd>(
         let range = upper.range(i + row);
         f.upper[entries - range.end..entries - range.start].split_at(common)
     });
-    rows.iter().for_each(|(row, _)| prefetch_ahead(row));
+    for (row, _) in rows {
+        prefetch_ahead(row);
+    }
     // SAFETY: this call alone touches these.
     let y = unsafe { z.write(i..i + N) };
     let mut start = [0.0; N];
