@@ -48,8 +48,6 @@ class Run:
             return precond if solver == "preonly" else solver
         if precond == "bilu":
             precond = f"ilu({self.fill})"
-            if self.program == "hypre":
-                precond = "euclid " + precond
         block = int(self.row["block-size"])
         return f"{solver} {precond}" + (f" in blocks of {block}" if block > 1 else "")
 
@@ -201,7 +199,6 @@ def counts(same, case):
             told = [", ".join(f"{program} {other}" for program, other in of.items()) for of in (own, differ)]
             lines.append(f"- {name}: {told[0]}; {told[1]}")
     text = f"Iterations of the same method are ours within one in {equal} of {equal + others} runs of peers"
-    text += " (hypre's Euclid leaves out stored zeros)" if any("hypre" in line for line in lines) else ""
     return [text + (", but for" if lines else "."), *([""] if lines else []), *lines]
 
 

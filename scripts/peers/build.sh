@@ -2,7 +2,8 @@
 # Builds a peer in C++ where its library is found: scripts/peers/build.sh NAME [PREFIX]
 # PREFIX holds include/ and lib/ of a library that is not the system's. Peers in Python need no build:
 #   scipy, pyamg   apt-get install python3-scipy, or pip install scipy pyamg
-#   petsc, hypre   apt-get install python3-petsc4py
+#   petsc          apt-get install python3-petsc4py
+#   hypre          apt-get install libhypre-dev
 #   dune           apt-get install libdune-istl-dev
 #   trilinos       apt-get install libtrilinos-{ifpack2,belos,thyra,rtop,epetra,shylu,xpetra,zoltan2,amesos2,kokkos-kernels}-dev
 #   rocalution     its sources, https://github.com/ROCm/rocALUTION, with SUPPORT_HIP=OFF and SUPPORT_OMP=OFF, in PREFIX
@@ -63,6 +64,12 @@ amgx)
     version="$(git -C "${prefix:-/}" describe --tags --always 2>/dev/null || echo "")"
     with_cuda
     libraries+=(-lamgxsh)
+    ;;
+hypre)
+    version="" # it says so itself
+    flags+=(-isystem "${prefix:-/usr}/include/hypre")
+    libraries+=(-lHYPRE)
+    CXX="${CXX:-mpicxx}"
     ;;
 trilinos)
     header="${prefix:-/usr}/include/trilinos"

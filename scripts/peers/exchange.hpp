@@ -62,6 +62,11 @@ inline double timed(const std::function<void()>& action) {
     return now() - start;
 }
 
+// Over ranks all but the first are silent, all take the decision of the first, and the answer has their number.
+inline bool silent = false;
+inline long ranks = 1;
+inline std::function<bool(bool)> agreed = [](bool own) { return own; };
+
 // A text of JSON.
 inline std::string quoted(const std::string& text) {
     std::string out = "\"";
@@ -92,6 +97,7 @@ public:
         return std::isfinite(value) ? add(key, digits) : *this;
     }
     void say() const {
+        if (silent) return;
         std::printf("%s}}\n", text.c_str());
         std::fflush(stdout);
     }
@@ -123,7 +129,9 @@ struct Case {
     double number(const std::string& key) const { return std::stod(word(key)); }
 
     // Whether to take another sample after these, in seconds.
-    bool another(const std::vector<double>& samples) const {
+    bool another(const std::vector<double>& samples) const { return agreed(wanted(samples)); }
+
+    bool wanted(const std::vector<double>& samples) const {
         double spent = 0.0;
         for (double seconds : samples) spent += seconds;
         const long count = static_cast<long>(samples.size());
@@ -161,12 +169,13 @@ struct Case {
             samples.push_back(seconds);
             Line("solve").with("seconds", seconds).say();
         };
-        if (first > number("repeat.budget") || whole("repeat.most") == 1) tell(first);
+        if (agreed(first > number("repeat.budget")) || whole("repeat.most") == 1) tell(first);
         while (samples.empty() || another(samples)) tell(timed(solve));
     }
 
     // Writes the solution and the last line.
     void end(const double* x, bool converged, long iterations, double residual) const {
+        if (silent) return;
         std::string head = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + std::to_string(n) + ",), }";
         head.resize(117, ' ');
         head += '\n';
@@ -186,6 +195,7 @@ inline int main(int count, char** arguments, const std::string& version, void (*
                 std::string (*device)() = nullptr) {
     Line hello("hello");
     hello.with("protocol", 1L).with("version", version).with("threads", threads);
+    if (ranks > 1) hello.with("ranks", ranks);
     const std::string last = arguments[count - 1];
     auto ended = [](const char* status, const char* why) {
         Line("end").with("status", std::string(status)).with("reason", std::string(why)).say();

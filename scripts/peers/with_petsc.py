@@ -85,6 +85,13 @@ def precondition(case, PETSc, ksp):
         if name in ("ilu", "icc"):
             options["sub_pc_factor_levels"] = case["fill"]
             options["sub_pc_factor_mat_ordering_type"] = "natural"
+    elif name == "asm":
+        # restricted, with a layer of the neighbours' rows
+        pc.setType(name)
+        pc.setASMOverlap(1)
+        options["sub_pc_type"] = "ilu"
+        options["sub_pc_factor_levels"] = case["fill"]
+        options["sub_pc_factor_mat_ordering_type"] = "natural"
     elif name == "mumps":
         pc.setType("lu")
         pc.setFactorSolverType(name)

@@ -91,14 +91,14 @@ fn petsc_needs_as_many_iterations() {
     same_counts("petsc", &[&symmetric[..], &["--fill=0..2"]].concat());
 }
 
-#[test]
-fn petsc_runs_on_ranks() {
-    let Some(peers) = found("petsc") else { return };
+/// Asserts that a peer on two ranks needs as many iterations as ours with ILU(0) of two subdomains.
+fn runs_on_ranks(name: &str) {
+    let Some(peers) = found(name) else { return };
     if Command::new("mpirun").arg("--version").output().is_err() {
         eprintln!("skipped: there is no mpirun");
         return;
     }
-    let text = std::fs::read_to_string(peers.path("petsc.toml")).unwrap();
+    let text = std::fs::read_to_string(peers.path(&format!("{name}.toml"))).unwrap();
     let mpirun = "command = ['mpirun', '-n', '2', '--oversubscribe', '--allow-run-as-root', ";
     std::fs::write(peers.path("ranks.toml"), text.replace("command = [", mpirun)).unwrap();
     let run = ["run", "poisson3d:12", "--backend", "external:ranks,mpi", "--subdomains", "2"];
@@ -107,8 +107,17 @@ fn petsc_runs_on_ranks() {
     let records = read(&peers.path("r.jsonl")).unwrap().records;
     assert_eq!(records[0].division.ranks, Some(2));
     let counts: Vec<usize> = records.iter().map(|r| r.convergence.iterations).collect();
-    // block Jacobi of two subdomains in both
-    assert!(counts[0].abs_diff(counts[1]) <= 1 && counts[0] > 5, "{counts:?}");
+    assert!(counts[0].abs_diff(counts[1]) <= 1 && counts[0] > 5, "{name}: {counts:?}");
+}
+
+#[test]
+fn petsc_runs_on_ranks() {
+    runs_on_ranks("petsc");
+}
+
+#[test]
+fn hypre_runs_on_ranks() {
+    runs_on_ranks("hypre");
 }
 
 #[test]
