@@ -97,11 +97,10 @@ pub fn flush(x: &[f64]) {
 }
 
 multiversion! {
-    /// `y = x` with stores past the caches where the processor has them; `y` begins on a cache line. Others
-    /// see it after [`fence`].
+    /// `y = x` with stores past the caches where the processor has them. Others see it after [`fence`].
     ///
     /// # Panics
-    /// When the lengths differ, or `y` begins elsewhere.
+    /// When the lengths differ.
     pub fn copy[](x: &[u8], y: &mut [u8]) = copy_body
 }
 
@@ -114,11 +113,15 @@ multiversion! {
 fn copy_body<S: Stream>(s: S, x: &[u8], y: &mut [u8]) {
     const LINE: usize = 8 * LANES;
     assert_eq!(x.len(), y.len());
-    // a streamed store elsewhere is a fault
-    assert!(y.is_empty() || y.as_ptr().addr().is_multiple_of(LINE), "no cache line begins here");
+    // a streamed store is one of a whole cache line
+    let before = y.as_ptr().align_offset(LINE).min(y.len());
+    let ((first, x), (to, y)) = (x.split_at(before), y.split_at_mut(before));
+    to.copy_from_slice(first);
     let (xs, rest) = x.as_chunks::<LINE>();
     let (ys, to) = y.as_chunks_mut::<LINE>();
-    let ys: &mut [[f64; LANES]] = bytemuck::cast_slice_mut(ys);
+    // an empty rest may begin where no number does
+    let ys: &mut [[f64; LANES]] =
+        if ys.is_empty() { &mut [] } else { bytemuck::cast_slice_mut(ys) };
     for (x, y) in xs.iter().zip(ys) {
         s.stream(&bytemuck::pod_read_unaligned(x), y);
     }
@@ -149,13 +152,17 @@ mod tests {
             let x: Vec<f64> = (0..n).map(|i| ((i * 37) % 101) as f64 - 50.0).collect();
             flush(&x);
             let bytes: &[u8] = bytemuck::cast_slice(&x);
-            // also where x begins in the middle of a number
+            // also where x begins in the middle of a number, and y not on a cache line
             for x in [bytes, bytes.get(3..).unwrap_or_default()] {
-                let mut y = Buffer::<f64>::zeros(n);
-                let y: &mut [u8] = bytemuck::cast_slice_mut(&mut y[..]);
-                copy(x, &mut y[..x.len()]);
-                fence();
-                assert_eq!(&y[..x.len()], x);
+                for before in [0, 1, 16, 63, 64] {
+                    let mut y = Buffer::<f64>::zeros(n + 16);
+                    let y: &mut [u8] = bytemuck::cast_slice_mut(&mut y[..]);
+                    copy(x, &mut y[before..before + x.len()]);
+                    fence();
+                    let (head, rest) = y.split_at(before);
+                    assert_eq!(&rest[..x.len()], x);
+                    assert!(head.iter().chain(&rest[x.len()..]).all(|&byte| byte == 0));
+                }
             }
             // whole numbers: no order rounds
             assert_eq!(sum(&x), x.iter().sum::<f64>(), "{n}");
