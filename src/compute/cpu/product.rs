@@ -79,8 +79,7 @@ struct Compressed {
 
 impl Compressed {
     fn new(a: &Arc<Csr>) -> Self {
-        let runs = Runs::of(PatternView::new(a.row_ptr(), a.col_ind()));
-        Self { a: Arc::clone(a), runs }
+        Self { a: Arc::clone(a), runs: Runs::of(PatternView::new(a.row_ptr(), a.col_ind())) }
     }
 }
 
@@ -102,7 +101,12 @@ impl Storage for Compressed {
     }
 
     fn set_values(&mut self, a: &Arc<Csr>) {
-        self.a.set_values(a);
+        if self.a.pattern().is(a.pattern()) {
+            self.a = Arc::clone(a);
+        } else {
+            // runs of another pattern would lead out of x
+            *self = Self::new(a);
+        }
     }
 }
 

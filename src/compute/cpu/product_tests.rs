@@ -168,6 +168,21 @@ fn new_values_reach_every_format() {
 }
 
 #[test]
+fn values_of_another_pattern_bring_their_runs() {
+    let of = |spec| Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix);
+    let (first, then) = (of("poisson3d:20x3x3"), of("poisson3d:9x4x5"));
+    let mut stored = stored(&first, Format::Csr).unwrap();
+    for a in [&then, &first, &Arc::new(Csr::clone(&first))] {
+        stored.set_values(a);
+        let x = random(180, 7);
+        let (mut y, mut want) = (vec![f64::NAN; 180], vec![0.0; 180]);
+        a.multiply(&x, &mut want);
+        stored.product(&x, None, &mut y, false);
+        assert!(y.iter().zip(&want).all(|(y, w)| (y - w).abs() < 1e-13));
+    }
+}
+
+#[test]
 fn bytes_are_those_of_the_arrays() {
     // 4 x 3 x 2 cells of 2 unknowns: 24 diagonal blocks and 2 * (18 + 16 + 12) of neighbours
     let a = load("blockpoisson3d:4x3x2,b=2", ReadAs::Expanded).unwrap().matrix;
