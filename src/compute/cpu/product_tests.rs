@@ -169,7 +169,7 @@ fn new_values_reach_every_format() {
 
 #[test]
 fn values_of_another_pattern_bring_their_runs() {
-    let of = |spec| Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix);
+    let of = |spec| load(spec, ReadAs::Expanded).unwrap().matrix;
     let (first, then) = (of("poisson3d:20x3x3"), of("poisson3d:9x4x5"));
     let mut stored = stored(&first, Format::Csr).unwrap();
     for a in [&then, &first, &Arc::new(Csr::clone(&first))] {
@@ -204,7 +204,7 @@ fn bytes_are_those_of_the_arrays() {
 fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
     let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     for (spec, runs) in [("poisson3d:101x13x12", 13 * 12 * 3), ("poisson3d:4097x2x2", 4 * 3)] {
-        let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix);
+        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         let (n, nnz) = (a.rows(), a.nnz());
         let stored = stored(&a, Format::Csr).unwrap();
         assert!(stored.read() < 8 * nnz + runs * 4 * 10, "{spec}: {}", stored.read());
@@ -212,7 +212,7 @@ fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
         let (x, b) = (random(n, 1), random(n, 2));
         for rhs in [None, Some(&b[..])] {
             let [mut rows, mut alone, mut shared] = std::array::from_fn(|_| vec![f64::NAN; n]);
-            spmv::product(Rows::from(&**a), &x, rhs, &mut rows, false);
+            spmv::product(Rows::from(&*a), &x, rhs, &mut rows, false);
             stored.product(&x, rhs, &mut alone, false);
             stored.product(&x, rhs, &mut shared, true);
             assert_eq!(bits(&alone), bits(&rows), "{spec}");
