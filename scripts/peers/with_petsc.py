@@ -70,6 +70,14 @@ def matrix(case, PETSc, numpy):
     return A, (first, last)
 
 
+def on_subdomains(case, options, name):
+    """Factors of each subdomain's matrix."""
+    options["sub_pc_type"] = name
+    if name in ("ilu", "icc"):
+        options["sub_pc_factor_levels"] = case["fill"]
+        options["sub_pc_factor_mat_ordering_type"] = "natural"
+
+
 def precondition(case, PETSc, ksp):
     """Chooses the preconditioner; on ranks ILU(k) and exact factors are those of the subdomains."""
     pc, name, options = ksp.getPC(), case["precond"], PETSc.Options()
@@ -81,17 +89,12 @@ def precondition(case, PETSc, ksp):
             pc.setFactorOrdering("natural")
     elif name in FACTORS:
         pc.setType("bjacobi")
-        options["sub_pc_type"] = name
-        if name in ("ilu", "icc"):
-            options["sub_pc_factor_levels"] = case["fill"]
-            options["sub_pc_factor_mat_ordering_type"] = "natural"
+        on_subdomains(case, options, name)
     elif name == "asm":
         # restricted, with a layer of the neighbours' rows
         pc.setType(name)
         pc.setASMOverlap(1)
-        options["sub_pc_type"] = "ilu"
-        options["sub_pc_factor_levels"] = case["fill"]
-        options["sub_pc_factor_mat_ordering_type"] = "natural"
+        on_subdomains(case, options, "ilu")
     elif name == "mumps":
         pc.setType("lu")
         pc.setFactorSolverType(name)

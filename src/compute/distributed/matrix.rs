@@ -38,14 +38,13 @@ impl Rows {
         let from = layout.unknowns(rank).start;
         let starts: Vec<usize> =
             layout.subdomain_starts(rank).into_iter().map(|start| start - from + first).collect();
+        let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
         if starts.len() == 2 && unknowns == (0..a.rows()) {
-            let coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
             return Ok(Self { own: Arc::clone(a), coupling, ghosts: Vec::new() });
         }
         let most = (a.row_ptr()[unknowns.end] - a.row_ptr()[unknowns.start]) as usize;
         let mut row_ptr = memory::with_capacity(unknowns.len() + 1);
         let (mut col_ind, mut values) = (memory::with_capacity(most), memory::with_capacity(most));
-        let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
         let mut outside: Vec<u32> = Vec::new();
         row_ptr.push(0);
         for (&start, &end) in starts.iter().tuple_windows() {

@@ -19,43 +19,29 @@ pub(in super::super) fn product(
     parallel: bool,
 ) {
     assert_eq!((y.len(), x.len()), (a.row_ptr.len() - 1, a.columns));
-    let rows = |task, y: &mut [f64]| {
+    let task = |task, y: &mut [f64]| {
         let first = task * ROWS_PER_TASK;
-        match b {
-            Some(b) => minus_rows(runs, a, x, &b[first..], first, y),
-            None => plus_rows(runs, a, x, &[], first, y),
-        }
+        rows(runs, a, x, b.map(|b| &b[first..]), first, y);
     };
-    Threads::when(parallel).chunks(y, ROWS_PER_TASK, 1, rows);
+    Threads::when(parallel).chunks(y, ROWS_PER_TASK, 1, task);
 }
 
-multiversion! { fn plus_rows[](runs: &Runs, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = plus_body }
-multiversion! { fn minus_rows[](runs: &Runs, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = minus_body }
+multiversion! { fn rows[](runs: &Runs, a: Rows, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = rows_body }
 
 #[inline(always)]
-fn plus_body<S: Simd>(
+fn rows_body<S: Simd>(
     s: S,
     runs: &Runs,
     a: Rows,
     x: &[f64],
-    _b: &[f64],
+    b: Option<&[f64]>,
     first: usize,
     y: &mut [f64],
 ) {
-    some_runs::<false, S>(s, runs, a, x, &[], first, y);
-}
-
-#[inline(always)]
-fn minus_body<S: Simd>(
-    s: S,
-    runs: &Runs,
-    a: Rows,
-    x: &[f64],
-    b: &[f64],
-    first: usize,
-    y: &mut [f64],
-) {
-    some_runs::<true, S>(s, runs, a, x, b, first, y);
+    match b {
+        Some(b) => some_runs::<true, S>(s, runs, a, x, b, first, y),
+        None => some_runs::<false, S>(s, runs, a, x, &[], first, y),
+    }
 }
 
 /// Rows from `first` on, with which y and b begin.
