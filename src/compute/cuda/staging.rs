@@ -9,8 +9,7 @@ use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, result
 use super::launch::Address;
 use crate::compute::cpu::stream;
 
-/// Bytes of a piece. The bus has nothing to do before the first one is full, which one thread fills as a rule: the
-/// others are still waking.
+/// Bytes of a piece; the first ones are smaller ([`first_part`]).
 const PIECE: usize = 2 << 20;
 
 /// Pieces: one is on its way, the next ones are filled meanwhile.
@@ -22,6 +21,31 @@ const QUEUED: usize = 4;
 
 /// Bytes that one thread copies at a time.
 const PART: usize = 1 << 18;
+
+/// Parts of a piece.
+const PARTS: usize = PIECE / PART;
+
+/// Pieces that the first [`PIECE`] bytes of a transfer are divided into.
+const FIRST: usize = PARTS.ilog2() as usize + 1;
+
+/// The first part of piece `i`. The bus has nothing to do before a piece is full, and one thread as a rule fills the
+/// first, while the others wake: it has one part, the next one too, then their lengths double.
+fn first_part(i: usize) -> usize {
+    match i {
+        0 => 0,
+        _ if i <= FIRST => 1 << (i - 1),
+        _ => (i - FIRST + 1) * PARTS,
+    }
+}
+
+/// The piece that part `part` belongs to.
+fn piece_of(part: usize) -> usize {
+    match part {
+        0 => 0,
+        _ if part < PARTS => part.ilog2() as usize + 1,
+        _ => part / PARTS + FIRST - 1,
+    }
+}
 
 /// Threads that copy at most, as many as keep up with the bus.
 const THREADS: usize = 12;
@@ -69,7 +93,7 @@ impl Staging {
             copies.allow(PIECES);
             for i in 0..copies.pieces() {
                 copies.wait(i);
-                let (piece, at) = (&self.pieces[i % PIECES], to + (i * PIECE) as u64);
+                let (piece, at) = (&self.pieces[i % PIECES], to + copies.begin(i) as u64);
                 // SAFETY: the caller's buffer has room for all of `from`, and nobody writes to the piece
                 unsafe {
                     let memory = std::slice::from_raw_parts(pinned.at(i, 0), copies.length(i));
@@ -111,7 +135,7 @@ impl Staging {
                     unsafe {
                         let memory =
                             std::slice::from_raw_parts_mut(pinned.at(i, 0), copies.length(i));
-                        let at = from + (i * PIECE) as u64;
+                        let at = from + copies.begin(i) as u64;
                         result::memcpy_dtoh_async(memory, at, stream.cu_stream())
                     }?;
                     self.pieces[i % PIECES].done.record(stream)?;
@@ -176,7 +200,8 @@ struct Copies<'a> {
 
 impl<'a> Copies<'a> {
     fn new(bytes: usize, copy: &'a (dyn Fn(usize, usize, usize, usize) + Sync)) -> Self {
-        let done = (0..bytes.div_ceil(PIECE)).map(|_| AtomicUsize::new(0)).collect();
+        let pieces = bytes.div_ceil(PART).checked_sub(1).map_or(0, |last| piece_of(last) + 1);
+        let done = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
         let [next, allowed] = [AtomicUsize::new(0), AtomicUsize::new(0)];
         Self { bytes, copy, next, allowed, done }
     }
@@ -185,9 +210,14 @@ impl<'a> Copies<'a> {
         self.done.len()
     }
 
+    /// The first byte of piece `i`, or the end of the transfer.
+    fn begin(&self, i: usize) -> usize {
+        self.bytes.min(first_part(i) * PART)
+    }
+
     /// Bytes of piece `i`.
     fn length(&self, i: usize) -> usize {
-        PIECE.min(self.bytes - i * PIECE)
+        self.begin(i + 1) - self.begin(i)
     }
 
     fn allow(&self, pieces: usize) {
@@ -200,12 +230,11 @@ impl<'a> Copies<'a> {
 
     /// Copies the next part, if it may be. Whether there are more than that.
     fn part(&self) -> bool {
-        const PARTS: usize = PIECE / PART;
         let next = self.next.load(Ordering::Relaxed);
         if next >= self.parts() {
             return false;
         }
-        let (piece, taken) = (next / PARTS, (Ordering::Relaxed, Ordering::Relaxed));
+        let (piece, taken) = (piece_of(next), (Ordering::Relaxed, Ordering::Relaxed));
         if piece >= self.allowed.load(Ordering::Acquire)
             || self.next.compare_exchange(next, next + 1, taken.0, taken.1).is_err()
         {
@@ -213,7 +242,7 @@ impl<'a> Copies<'a> {
             return true;
         }
         let at = next * PART;
-        (self.copy)(at, piece, at % PIECE, PART.min(self.bytes - at));
+        (self.copy)(at, piece, at - self.begin(piece), PART.min(self.bytes - at));
         self.done[piece].fetch_add(1, Ordering::Release);
         true
     }
@@ -285,9 +314,25 @@ mod tests {
 
     #[test]
     fn every_part_is_copied_once_and_in_its_place() {
-        for bytes in [0, 1, PART - 1, PART, PART + 1, PIECE, 5 * PIECE + 3 * PART + 17] {
+        let more = 5 * PIECE + 3 * PART + 17;
+        for bytes in [0, 1, PART - 1, PART, PART + 1, 3 * PART, PIECE - 1, PIECE, PIECE + 1, more] {
             let (from, to) = carried(bytes);
             assert!(from == to, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn pieces_grow_to_the_size_of_their_memory() {
+        let copies = Copies::new(3 * PIECE + 5, &|_, _, _, _| {});
+        let parts = [1, 1, 2, 4, 8, 8].map(|parts| parts * PART);
+        assert_eq!(
+            (0..7).map(|i| copies.length(i)).collect::<Vec<_>>(),
+            [&parts[..], &[5]].concat()
+        );
+        assert_eq!(copies.pieces(), 7);
+        for part in 0..100 {
+            let piece = piece_of(part);
+            assert!((first_part(piece)..first_part(piece + 1)).contains(&part), "{part}");
         }
     }
 
