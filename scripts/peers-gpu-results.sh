@@ -5,8 +5,9 @@
 #   scripts/peers-gpu-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/peers/<GPU> unless given.
-# BILU_BENCH_MATRICES names the folder of spe9cp_b3; without it that is left out. BILU_BENCH_LIMIT is for everything, in
-# seconds, BILU_BENCH_CASE for a solve (30). Records that OUT holds already are kept.
+# BILU_BENCH_MATRICES names the folder of the matrices of configs/real-matrices.toml; without it they are left out.
+# BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything) and
+# BILU_BENCH_CASE (seconds for a solve, 30) choose what is run. Records that OUT holds already are kept.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
@@ -17,10 +18,11 @@ start_results peers
 cd "$here/.."
 failed=0 stopped=
 
-# cases FILE FLAG...: records of these cases
+# cases FILE --matrix SYSTEMS FLAG...: records of these cases
 cases() {
     local file=$1 left=$((limit - SECONDS)) code=0
     shift
+    [ -n "$2" ] && [[ " ${BILU_BENCH_PARTS:-same best} " = *" $file "* ]] || return 0
     if [ "$left" -le 0 ]; then
         stopped+=" $file"
         return
@@ -45,18 +47,25 @@ with() {
     done
 }
 
-reservoirs=()
-[ -z "${BILU_BENCH_MATRICES:-}" ] || reservoirs=(spe9cp_b3)
+real_systems
 exact="cuda,cusparse$(with amgcl-cuda ginkgo-cuda)"
 same=(--solver gmres --precond bilu)
-for grid in poisson3d:64 poisson3d:100; do
-    cases same --matrix "$grid" --rhs ones "${same[@]}" --fill 0 --backend "$exact"
-    cases same --matrix "$grid" --rhs ones "${same[@]}" --fill 1 --backend cuda,cusparse
-done
-for matrix in ${reservoirs[@]+"${reservoirs[@]}"}; do
-    cases same --matrix "$matrix" --rhs own "${same[@]}" --fill 0 --backend "$exact"
-    cases same --matrix "$matrix" --rhs own "${same[@]}" --fill 0 --block-size 3 --backend cuda,cusparse
-done
+# same RHS SYSTEMS: ILU(k) of points with GMRES in all that have it
+same() {
+    cases same --matrix "$2" --rhs "$1" "${same[@]}" --fill 0 --backend "$exact"
+    cases same --matrix "$2" --rhs "$1" "${same[@]}" --fill 1 --backend cuda,cusparse
+}
+# blocks SIZE RHS SYSTEMS: of blocks, which the peers do not have
+blocks() {
+    cases same --matrix "$3" --rhs "$2" "${same[@]}" --fill 0,1 --block-size "$1" --backend cuda,cusparse
+}
+same ones "$(these poisson3d:64)"
+same ones "$(these poisson3d:100)"
+same ones "$(join "$symmetric" "$general")"
+same own "$(join "$symmetric_own" "$general_own" "$large_own")"
+if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
+    blocks 3 own "$(these spe9cp_b3 nornebox_b3 spe10m1_b3)"
+fi
 
 # best MATRIX RHS SOLVER GRIDS OURS...: multigrid and direct methods of the peers, GRIDS being AmgX's aggregation, and ours
 best() {
@@ -73,15 +82,16 @@ best() {
 }
 
 for grid in poisson3d:64 poisson3d:100; do
-    best "$grid" ones cg external:aggregation-jacobi --solver cg --precond chebyshev,amg,fsai
+    best "$(these "$grid")" ones cg external:aggregation-jacobi --solver cg --precond chebyshev,amg,fsai
 done
-for matrix in ${reservoirs[@]+"${reservoirs[@]}"}; do
-    best "$matrix" own gmres external:aggregation --solver gmres,bicgstab --precond cpr --block-size 3
-    ! built amgx || cases best --matrix "$matrix" --rhs own --block-size 3 --solver gmres,bicgstab \
-        --precond external:aggregation,external:dilu --backend external:amgx
-done
+reservoir=
+[[ ",$general_own," != *,spe9cp_b3,* ]] || reservoir=spe9cp_b3
+best "$reservoir" own gmres external:aggregation --solver gmres,bicgstab --precond cpr --block-size 3
 if built amgx; then
-    cases best --matrix poisson3d:64 --block-size 4 --solver gmres --precond external:ilu0,external:ilu1 --backend external:amgx
-    cases best --matrix poisson3d:64 --block-size 4 --solver gmres --precond bilu --backend cuda
+    cases best --matrix "$reservoir" --rhs own --block-size 3 --solver gmres,bicgstab \
+        --precond external:aggregation,external:dilu --backend external:amgx
+    blocks=(--matrix "$(these poisson3d:64)" --block-size 4 --solver gmres)
+    cases best "${blocks[@]}" --precond external:ilu0,external:ilu1 --backend external:amgx
+    cases best "${blocks[@]}" --precond bilu --backend cuda
 fi
 finish_results

@@ -68,17 +68,6 @@ running() {
 }
 peers="$(sed -n '/^peers$/,/^$/p' <<<"$doctor")"
 
-# these SYSTEM...: those of BILU_BENCH_SYSTEMS, as a list
-these() {
-    local name found=
-    for name in "$@"; do
-        case " ${BILU_BENCH_SYSTEMS:-$name} " in
-        *" $name "*) found+=",$name" ;;
-        esac
-    done
-    echo "${found#,}"
-}
-
 # cases FILE SYSTEMS BACKENDS FLAG...: records of these cases
 cases() {
     local file=$1 systems=$2 backends=$3 left=$((limit - SECONDS)) code=0 longest=$each
@@ -99,26 +88,9 @@ cases() {
     ended "$code" "$file of $systems" "$file of $systems"
 }
 
-if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
-    # symmetric positive definite, and others; their right-hand sides are ones, or those of the simulator
-    symmetric="$(these nos7 sherman1 pyamg_airfoil pyamg_bar_b3 hypre_beam_hex459_b3 bcsstk16)"
-    symmetric_own="$(these hypre_beam_tet2475_b3)"
-    general="$(these orsreg_1 watt_1 olm1000 jpwh_991 pyamg_recirc_flow steam2 spe1_2p_b2 spe1_b3 spe5_b4)"
-    general_own="$(these spe1_thermal_b4 spe10m1_b3 spe9cp_t0_b3 spe9cp_b3)"
-    large_own="$(these nornebox_b3)"
-else
-    echo "matrices left out: BILU_BENCH_MATRICES is not set" >&2
-    symmetric= symmetric_own= general= general_own= large_own=
-fi
+real_systems
 medium="$(these poisson3d:64)"
 large="$(these poisson3d:100)"
-join() {
-    local IFS=,
-    local text="$*"
-    text="${text//,,/,}"
-    text="${text#,}"
-    echo "${text%,}"
-}
 
 everyone=("$own" petsc hypre dune amgcl trilinos rocalution)
 # the symbolic phase of dune's ILU(2) takes minutes on large systems

@@ -175,3 +175,38 @@ experiments() {
         ended "$code" "$name" "$folder/$name"
     done
 }
+
+# these SYSTEM...: those of BILU_BENCH_SYSTEMS, or all where it is not set, as a list
+these() {
+    local name found=
+    for name in "$@"; do
+        case " ${BILU_BENCH_SYSTEMS:-$name} " in
+        *" $name "*) found+=",$name" ;;
+        esac
+    done
+    echo "${found#,}"
+}
+
+# join LIST...: one list
+join() {
+    local IFS=,
+    local text="$*"
+    text="${text//,,/,}"
+    text="${text#,}"
+    echo "${text%,}"
+}
+
+# real_systems: the matrices of configs/real-matrices.toml that peers solve, as lists: symmetric positive definite ones and
+# others, with ones as the right-hand side or that of the simulator (own). Empty without BILU_BENCH_MATRICES.
+real_systems() {
+    symmetric= symmetric_own= general= general_own= large_own=
+    if [ -z "${BILU_BENCH_MATRICES:-}" ]; then
+        echo "matrices left out: BILU_BENCH_MATRICES is not set" >&2
+        return
+    fi
+    symmetric="$(these nos7 sherman1 pyamg_airfoil pyamg_bar_b3 hypre_beam_hex459_b3 bcsstk16)"
+    symmetric_own="$(these hypre_beam_tet2475_b3)"
+    general="$(these orsreg_1 watt_1 olm1000 jpwh_991 pyamg_recirc_flow steam2 spe1_2p_b2 spe1_b3 spe5_b4)"
+    general_own="$(these spe1_thermal_b4 spe10m1_b3 spe9cp_t0_b3 spe9cp_b3)"
+    large_own="$(these nornebox_b3)"
+}
