@@ -169,7 +169,7 @@ pub(super) struct Factorisation {
     seconds: f64,
 }
 
-/// No singular block.
+/// No singular block; all bits are set.
 const REGULAR: u64 = u64::MAX;
 
 impl Factorisation {
@@ -220,7 +220,8 @@ impl Factorisation {
             diagonal: d.alloc(pattern.rows() * bb)?,
             upper: d.alloc(pattern.upper.entries() * bb)?,
         };
-        let error = d.copied(&[REGULAR])?;
+        let mut error = d.alloc::<u64>(1)?;
+        d.mark_absent(&mut error)?;
         if !d.span("take", || by.take(d, a, s))? {
             let order = Order::Host(Cow::Owned(Schedule::lower(pattern)));
             *by = rows::new(d, s, analysis::Rows::of(pattern), &order)?;
