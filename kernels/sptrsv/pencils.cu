@@ -11,12 +11,9 @@
 #include "sptrsv/pencils.cuh"
 #include "sptrsv/triangle.cuh"
 
-// Planes of cells of a thread block that lays out factors.
-constexpr int PLANES = 8;
-
-// For the launcher: threads, bytes of shared memory of each turn and besides, planes.
-extern "C" __constant__ u32 pencils_shape[4] = {
-    THREADS, TURN * COLUMNS * 8 + 6 * 8, 2 * COLUMNS * 8 + FACTORS * sizeof(Stored) + SIDE_STEPS * SIDES * 8, PLANES};
+// For the launcher: threads, bytes of shared memory of each turn and besides.
+extern "C" __constant__ u32 pencils_shape[3] = {THREADS, TURN * COLUMNS * 8 + 6 * 8,
+                                                2 * COLUMNS * 8 + FACTORS * sizeof(Stored) + SIDE_STEPS * SIDES * 8};
 
 #if __CUDA_ARCH__ >= 900
 // Has factors brought, and clears sides that were used: before there are factors of the turn in which the
@@ -349,32 +346,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pencils(const __grid_co
 #endif
 }
 
-// Factors into the order of the steps: a thread block for PLANES planes of cells of a march, a thread for each pencil.
-// Neighbours along x are read by neighbouring threads; what belongs to no cell is left as it is.
+// Factors into the order of the steps: a thread block for each thread block and step of a march, a thread for each
+// cell.
 template <bool BACKWARD>
 __device__ void lay_out(const Pencils& b, const Triangle& of, Stored* __restrict__ to) {
-    const int steps = b.turns * TURN, chunks = (b.nz + PLANES - 1) / PLANES, block = blockIdx.x / chunks;
-    const int px = threadIdx.x % PX, py = threadIdx.x / PX, i = px / 2, j = py / 2;
-    const int x = block % b.across * PX + px, y = block / b.across * PY + py;
-    if (x >= b.nx || y >= b.ny) return;
-    const int cell = px % 2 + py % 2 * 2, k = BACKWARD ? CELLS - 1 - cell : cell;
-    const u32 line = b.nx, plane = b.nx * b.ny;
-    const int first = blockIdx.x % chunks * PLANES, end = min(first + PLANES, b.nz);
-#pragma unroll 2
-    for (int z = first; z < end; ++z) {
-        const u32 row = z * plane + y * line + x, begin = of.row_ptr[row], count = of.row_ptr[row + 1] - begin;
-        double along_x = 0.0, along_y = 0.0, along_z = 0.0;
-#pragma unroll
-        for (u32 n = 0; n < 3; ++n) {
-            if (n >= count) continue;
-            const u32 col = of.col_ind[begin + n], far = BACKWARD ? col - row : row - col;
-            (far == plane ? along_z : far == line ? along_y : along_x) = of.val[begin + n];
+    const int steps = b.turns * TURN, block = blockIdx.x / steps, t = blockIdx.x % steps;
+    const int lane = threadIdx.x % 32, k = threadIdx.x / 32, i = lane % LX, j = lane / LX;
+    const int cx = BACKWARD ? 1 - k % 2 : k % 2, cy = BACKWARD ? 1 - k / 2 : k / 2;
+    const int x = block % b.across * PX + 2 * i + cx, y = block / b.across * PY + 2 * j + cy;
+    const int z = (BACKWARD ? steps - 1 - t : t) - i - j;
+    double along[3] = {};
+    if (x < b.nx && y < b.ny && (u32)z < (u32)b.nz) {
+        const u32 line = b.nx, plane = b.nx * b.ny, row = z * plane + y * line + x;
+        for (u32 at = of.row_ptr[row]; at < of.row_ptr[row + 1]; ++at) {
+            const u32 far = BACKWARD ? of.col_ind[at] - row : row - of.col_ind[at];
+            along[far == plane ? 2 : far == line ? 1 : 0] = of.val[at];
         }
-        const int t = BACKWARD ? steps - 1 - (z + i + j) : z + i + j;
-        Stored* const record = to + ((size_t)block * steps + t) * RECORD + (j * LX + i) * 2;
-        record[k * 64] = (Stored)along_x, record[k * 64 + 1] = (Stored)along_y;
-        record[(4 + k / 2) * 64 + k % 2] = (Stored)along_z;
     }
+    Stored* const record = to + (size_t)blockIdx.x * RECORD + lane * 2;
+    record[k * 64] = (Stored)along[0], record[k * 64 + 1] = (Stored)along[1];
+    record[(4 + k / 2) * 64 + k % 2] = (Stored)along[2];
 }
 
 extern "C" __global__ void __launch_bounds__(COLUMNS)

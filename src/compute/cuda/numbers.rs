@@ -30,15 +30,6 @@ impl Numbers {
         })
     }
 
-    /// So many zeros.
-    pub(super) fn zeros(d: &Device, len: usize, precision: FactorPrecision) -> Result<Self> {
-        Ok(match precision {
-            FactorPrecision::Float64 => Self::Double(d.zeros(len)?),
-            FactorPrecision::Float32 => Self::Single(d.zeros(len)?),
-            other => return Err(refused(other)),
-        })
-    }
-
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> usize {
         match self {

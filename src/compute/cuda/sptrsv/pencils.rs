@@ -127,6 +127,7 @@ impl Plan {
 /// Both triangles.
 struct Pencils {
     solve: CudaFunction,
+    values: CudaFunction,
     config: LaunchConfig,
     argument: PencilsArg,
     lower: Numbers,
@@ -135,9 +136,8 @@ struct Pencils {
     diagonal: Option<Rc<Numbers>>,
     _exchange: CudaSlice<f64>,
     _launches: CudaSlice<u32>,
-    /// Lays factors out, by so many thread blocks for a triangle.
-    values: CudaFunction,
-    planes: usize,
+    /// Thread blocks that lay factors out for a triangle.
+    records: usize,
     bytes: Bytes,
 }
 
@@ -153,7 +153,7 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
     }
     let plan = Plan::new(s.analysis.stencils(d, f.block_size), f.block_size).map_err(refused)?;
     let variant = || Variant::from(1).storing(s.precision);
-    let [threads, each, besides, planes] = d.constants(&PENCILS, variant(), "pencils_shape")?;
+    let [threads, each, besides] = d.constants(&PENCILS, variant(), "pencils_shape")?;
     let shared = plan.shared([each as usize, besides as usize]);
     if shared > d.shared_bytes() {
         let (needed, there) = (shared.div_ceil(1024), d.shared_bytes() / 1024);
@@ -175,7 +175,7 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
             plan.count()
         )));
     }
-    Ok(Box::new(Pencils::new(s, plan, solve, [threads, shared as u32, planes])?))
+    Ok(Box::new(Pencils::new(s, plan, solve, [threads, shared as u32])?))
 }
 
 impl Pencils {
@@ -183,12 +183,11 @@ impl Pencils {
         s: &System,
         plan: Plan,
         solve: CudaFunction,
-        [threads, shared, planes]: [u32; 3],
+        [threads, shared]: [u32; 2],
     ) -> Result<Self> {
         let (d, precision) = (s.device, s.precision);
         let records = plan.count() * plan.steps();
-        // what belongs to no cell is never written
-        let factor = || Numbers::zeros(d, records * 3 * COLUMNS, precision);
+        let factor = || Numbers::alloc(d, records * 3 * COLUMNS, precision);
         let (lower, upper) = (factor()?, factor()?);
         // of both directions, for this launch and the next one
         let mut exchange = d.alloc(4 * records * EDGES)?;
@@ -223,7 +222,7 @@ impl Pencils {
             lower,
             upper,
             diagonal: None,
-            planes: plan.count() * plan.extents[2].div_ceil(planes as usize),
+            records,
             bytes: Bytes {
                 held: factors + size_of_val(&0.0) * exchange.len(),
                 moved: factors + 2 * size_of_val(&0.0) * rows,
@@ -237,7 +236,7 @@ impl Pencils {
 impl Solve for Pencils {
     fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
-        let mut config = grid(self.planes, COLUMNS as u32);
+        let mut config = grid(self.records, COLUMNS as u32);
         config.grid_dim.1 = 2;
         self.argument.diagonal = v.diagonal.address();
         self.diagonal = Some(v.diagonal);
