@@ -2,6 +2,7 @@
 
 mod answer;
 mod basis;
+mod bisections;
 mod checks;
 mod crowd;
 mod distributed;

@@ -1,6 +1,9 @@
 //! Division of the block rows of a matrix among subdomains.
 
+pub(crate) mod bisection;
 mod graph;
+
+use bisection::{Halves, Trial};
 
 use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
@@ -179,9 +182,21 @@ pub fn divide(
 /// # Errors
 /// Without memory for the graph.
 pub(crate) fn divide_graph(pattern: &Pattern, count: usize) -> Result<Divided> {
+    divide_graph_by(pattern, count, &mut |trials| trials.iter().map(Trial::run).collect())
+}
+
+/// The same, of which `run` makes the bisections.
+///
+/// # Errors
+/// Those of `run`.
+pub(crate) fn divide_graph_by<E>(
+    pattern: &Pattern,
+    count: usize,
+    run: &mut dyn FnMut(&[Trial]) -> std::result::Result<Vec<Halves>, E>,
+) -> std::result::Result<Divided, E> {
     let weights: Vec<u32> = pattern.row_ptr.windows(2).map(|w| w[1] - w[0]).collect();
     let graph = symmetrised(Threads::Pool, pattern);
-    Ok(Divided::by_subdomain(&graph::subdomains(&graph, &weights, count)?, count))
+    Ok(Divided::by_subdomain(&graph::subdomains(&graph, &weights, count, run)?, count))
 }
 
 /// The error of boxes without a grid.

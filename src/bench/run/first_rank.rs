@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bisections;
 use super::held::Held;
 use super::no_result::NoResult;
 use crate::base::choices::Partition;
@@ -17,7 +18,8 @@ use crate::matrix::pattern::{Pattern, block_pattern};
 use crate::methods::precond::bilu;
 use crate::methods::schwarz::Choice;
 use crate::symbolic::interfaces::Elimination;
-use crate::symbolic::partition::{Divided, divide_graph};
+use crate::symbolic::partition::bisection::Trial;
+use crate::symbolic::partition::{Divided, divide_graph_by};
 
 /// What the first rank has found, on every rank.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,7 +60,14 @@ impl Wanted {
         held: &Held,
     ) -> Result<Found, NoResult> {
         let pattern = gathered(communicator, held)?;
-        let made = (communicator.rank() == 0).then(|| self.found(pattern, held)).transpose();
+        let (by_graph, first) = (self.divided.is_none(), communicator.rank() == 0);
+        let made = if first {
+            self.found(communicator, pattern, held).map(Some)
+        } else if by_graph {
+            bisections::assist(communicator).map(|()| None).map_err(SetupFailure::from)
+        } else {
+            Ok(None)
+        };
         if communicator.any(made.is_err()) {
             return Err(made.err().unwrap_or(SetupFailure::Elsewhere).into());
         }
@@ -79,13 +88,19 @@ impl Wanted {
     /// What the first rank finds, and the old block row at each place, where the order changes.
     fn found(
         self,
+        communicator: &dyn Communicator,
         pattern: Pattern,
         held: &Held,
     ) -> Result<(Found, Option<Vec<u32>>), SetupFailure> {
         let Self { divided, count, choice, fill, .. } = self;
         let mut divided = match divided {
             Some(divided) => divided,
-            None => divide_graph(&pattern, count)?,
+            None => {
+                let run = &mut |trials: &[Trial]| bisections::on_ranks(communicator, trials);
+                let divided = divide_graph_by(&pattern, count, run);
+                bisections::end(communicator);
+                divided?
+            }
         };
         let mut elimination = None;
         if choice.may_be_natural(fill) {

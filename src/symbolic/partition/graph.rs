@@ -1,27 +1,13 @@
 //! Division of a graph by multilevel recursive bisection (Karypis and Kumar 1998): few couplings are cut, and parts
 //! have about equal weights. METIS bisects; here is the recursion, in which no part can become empty.
 
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
 
-use metis::option::{NCuts, Seed};
-use metis::{Graph, Idx};
-
-use crate::base::error::{Error, Result};
-use crate::base::interrupt;
+use super::bisection::{Halves, Local, Trial};
 use crate::matrix::pattern::Pattern;
 
-/// Bisections of which the best is taken, and the seed of all: chosen by cuts (`docs/notes/ranks.md`).
-const TRIALS: Idx = 4;
-const SEED: Idx = 1;
-
-/// Sum of weights that leaves room in 32 bits.
-const MOST_WEIGHT: u64 = 1 << 30;
-
-/// Of a share of the weight, the part that a side may have too much, beside the weight of a row.
-const UNEVEN: i64 = 100;
-
-/// One call at a time: METIS draws random numbers from the one generator of the C library.
-static CALL: Mutex<()> = Mutex::new(());
+/// Bisections of which the one that cuts least is taken, from as many seeds: chosen by cuts (`docs/notes/ranks.md`).
+const TRIALS: usize = 4;
 
 /// Rows for the subdomains from `first` on.
 struct Part {
@@ -30,161 +16,83 @@ struct Part {
     count: usize,
 }
 
-/// The subdomain of each row, `count` of them, at most the rows; none is empty. `graph` is symmetric. Subdomains
-/// are numbered like a tree of bisections, of two halves the one whose rows come earlier in the mean first.
-///
-/// # Errors
-/// When memory is exhausted, or the program is asked to end.
-pub(super) fn subdomains(graph: &Pattern, weights: &[u32], count: usize) -> Result<Vec<u32>> {
-    let n = graph.rows();
-    let (mut of, mut place) = (vec![0; n], vec![u32::MAX; n]);
-    let mut parts = vec![Part { rows: (0..n as u32).collect(), first: 0, count }];
-    while let Some(Part { rows, first, count }) = parts.pop() {
-        if count == 1 || count == rows.len() {
-            for (at, &row) in rows.iter().enumerate() {
-                of[row as usize] = (first + at.min(count - 1)) as u32;
-            }
-            continue;
-        }
-        let counts = [count / 2, count - count / 2];
-        let local = Local::new(graph, weights, &rows, &mut place);
-        let mut sides = local.bisected(counts)?;
-        local.even_out(&mut sides, counts);
-        local.fill_up(&mut sides, counts);
-        let half = |side: Idx| -> Vec<u32> {
-            let of_side = rows.iter().zip(&sides).filter(|(_, of)| **of == side);
+impl Part {
+    /// Subdomains of each half.
+    fn counts(&self) -> [usize; 2] {
+        [self.count / 2, self.count - self.count / 2]
+    }
+
+    /// The half whose rows come earlier in the mean, and the other one.
+    fn halved(self, sides: &[i32]) -> [Self; 2] {
+        let half = |side: i32| -> Vec<u32> {
+            let of_side = self.rows.iter().zip(sides).filter(|(_, of)| **of == side);
             of_side.map(|(&row, _)| row).collect()
         };
-        let mut halves = [(half(0), counts[0]), (half(1), counts[1])];
+        let [a, b] = self.counts();
+        let mut halves = [(half(0), a), (half(1), b)];
         let mean =
             |rows: &[u32]| rows.iter().map(|&row| f64::from(row)).sum::<f64>() / rows.len() as f64;
         if mean(&halves[1].0) < mean(&halves[0].0) {
             halves.swap(0, 1);
         }
-        let mut first = first;
-        for (rows, count) in halves {
-            parts.push(Part { rows, first, count });
-            first += count;
+        let second = self.first + halves[0].1;
+        let [(early, a), (late, b)] = halves;
+        [
+            Self { rows: early, first: self.first, count: a },
+            Self { rows: late, first: second, count: b },
+        ]
+    }
+}
+
+/// The subdomain of each row, `count` of them, at most the rows; none is empty. `graph` is symmetric. Subdomains
+/// are numbered like a tree of bisections, of two halves the one whose rows come earlier in the mean first. `run` makes
+/// trials, which do not depend on each other.
+///
+/// # Errors
+/// Those of `run`.
+pub(super) fn subdomains<E>(
+    graph: &Pattern,
+    weights: &[u32],
+    count: usize,
+    run: &mut dyn FnMut(&[Trial]) -> Result<Vec<Halves>, E>,
+) -> Result<Vec<u32>, E> {
+    let n = graph.rows();
+    let (mut of, mut place) = (vec![0; n], vec![u32::MAX; n]);
+    let mut parts = vec![Part { rows: (0..n as u32).collect(), first: 0, count }];
+    while !parts.is_empty() {
+        let whole = |part: &Part| part.count == 1 || part.count == part.rows.len();
+        let (done, open): (Vec<_>, Vec<_>) = parts.into_iter().partition(whole);
+        for Part { rows, first, count } in done {
+            for (at, &row) in rows.iter().enumerate() {
+                of[row as usize] = (first + at.min(count - 1)) as u32;
+            }
         }
+        let local = |part: &Part| Local::new(graph, weights, &part.rows, &mut place);
+        let graphs: Vec<Local> = open.iter().map(local).collect();
+        let trials_of = |(part, graph): (&Part, _)| {
+            let counts = part.counts();
+            (1..=TRIALS as i32).map(move |seed| Trial { graph: Cow::Borrowed(graph), counts, seed })
+        };
+        let trials: Vec<Trial> = open.iter().zip(&graphs).flat_map(trials_of).collect();
+        let made = if trials.is_empty() { Vec::new() } else { run(&trials)? };
+        let halved = |(part, made): (Part, &[Halves])| {
+            let best = made.iter().min_by_key(|halves| halves.cut).expect("trials");
+            part.halved(&best.sides)
+        };
+        parts = open.into_iter().zip(made.chunks(TRIALS)).flat_map(halved).collect();
     }
     Ok(of)
-}
-
-/// The graph of some rows, as METIS takes it.
-struct Local {
-    row_ptr: Vec<Idx>,
-    neighbours: Vec<Idx>,
-    weights: Vec<Idx>,
-}
-
-impl Local {
-    /// `place` is `u32::MAX` everywhere before and after.
-    fn new(graph: &Pattern, weights: &[u32], rows: &[u32], place: &mut [u32]) -> Self {
-        for (at, &row) in (0..).zip(rows) {
-            place[row as usize] = at;
-        }
-        let total: u64 = rows.iter().map(|&row| u64::from(weights[row as usize])).sum();
-        let unit = total.div_ceil(MOST_WEIGHT).max(1);
-        let (mut row_ptr, mut neighbours) = (vec![0], Vec::new());
-        for &row in rows {
-            let near = graph.row(row as usize).iter().filter(|&&j| j != row);
-            let inside = near.map(|&j| place[j as usize]).filter(|&at| at != u32::MAX);
-            neighbours.extend(inside.map(|at| at as Idx));
-            row_ptr.push(neighbours.len() as Idx);
-        }
-        for &row in rows {
-            place[row as usize] = u32::MAX;
-        }
-        let weight = |&row: &u32| (u64::from(weights[row as usize]) / unit).max(1) as Idx;
-        Self { row_ptr, neighbours, weights: rows.iter().map(weight).collect() }
-    }
-
-    /// Neighbours of a row.
-    fn near(&self, row: usize) -> &[Idx] {
-        &self.neighbours[self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize]
-    }
-
-    /// The side of each row, with weights like `counts`.
-    fn bisected(&self, counts: [usize; 2]) -> Result<Vec<Idx>> {
-        let all = (counts[0] + counts[1]) as f32;
-        let shares = counts.map(|count| count as f32 / all);
-        let mut sides = vec![0; self.weights.len()];
-        let _one = CALL.lock().unwrap_or_else(PoisonError::into_inner);
-        let graph = Graph::new(1, 2, &self.row_ptr, &self.neighbours)
-            .map_err(|why| Error::run(format!("partition `graph`: {why}")))?
-            .set_vwgt(&self.weights)
-            .set_tpwgts(&shares)
-            .set_option(NCuts(TRIALS))
-            .set_option(Seed(SEED));
-        match graph.part_recursive(&mut sides) {
-            Ok(_) => Ok(sides),
-            Err(metis::Error::Memory) => {
-                Err(Error::memory("not enough memory for partition `graph`"))
-            }
-            // during a call it handles the signal that asks the program to end
-            Err(metis::Error::Other) => {
-                interrupt::request();
-                Err(Error::stopped("partition `graph` was stopped"))
-            }
-            Err(why @ metis::Error::Input) => Err(Error::run(format!("partition `graph`: {why}"))),
-        }
-    }
-
-    /// Moves rows from a side that is too heavy: METIS misses the shares where rows are not connected, or few.
-    fn even_out(&self, sides: &mut [Idx], counts: [usize; 2]) {
-        let weight = |row: usize| i64::from(self.weights[row]);
-        let all: i64 = (0..sides.len()).map(weight).sum();
-        for (side, count) in (0..).zip(counts) {
-            let share = all * count as i64 / (counts[0] + counts[1]) as i64;
-            let own = (0..sides.len()).filter(|&row| sides[row] == side);
-            let mut excess = own.map(weight).sum::<i64>() - share;
-            if excess <= share / UNEVEN + all / sides.len() as i64 {
-                continue;
-            }
-            for row in self.least_cut(sides, 1 - side) {
-                if weight(row) <= excess {
-                    excess -= weight(row);
-                    sides[row] = 1 - side;
-                }
-            }
-        }
-    }
-
-    /// Moves rows to a side that has fewer than `counts`.
-    fn fill_up(&self, sides: &mut [Idx], counts: [usize; 2]) {
-        for (side, count) in (0..).zip(counts) {
-            let have = sides.iter().filter(|&&of| of == side).count();
-            for row in self.least_cut(sides, side).into_iter().take(count.saturating_sub(have)) {
-                sides[row] = side;
-            }
-        }
-    }
-
-    /// Rows that are not on `to`, those that cut the fewest couplings when they move there first.
-    fn least_cut(&self, sides: &[Idx], to: Idx) -> Vec<usize> {
-        let cut = |&row: &usize| -> i64 {
-            let near = self.near(row);
-            let there = near.iter().filter(|&&j| sides[j as usize] == to).count();
-            near.len() as i64 - 2 * there as i64
-        };
-        let mut rows: Vec<usize> = (0..sides.len()).filter(|&row| sides[row] != to).collect();
-        rows.sort_by_cached_key(cut);
-        rows
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
     use crate::base::choices::{Partition, ReadAs};
-    use crate::base::threads::Threads;
     use crate::matrix::Csr;
     use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
     use crate::symbolic::partition::{Divided, divide};
-    use crate::symbolic::symmetrised;
 
     /// Divides by the graph, and checks that each block row is in one subdomain, in its order, and none is empty.
     fn divided(a: &Csr, count: usize) -> Divided {
@@ -265,23 +173,6 @@ mod tests {
         // the last block has one unknown of two
         let line = load("poisson3d:33x1x1", ReadAs::Expanded).unwrap().matrix;
         assert_eq!(divided(&line.in_blocks(2), 4).starts[4], 17);
-    }
-
-    #[test]
-    fn a_side_that_lacks_rows_takes_those_that_cut_least() {
-        // a path of six rows, all on one side
-        let path = load("poisson3d:6x1x1", ReadAs::Expanded).unwrap().matrix;
-        let pattern = block_pattern(&path);
-        let graph = symmetrised(Threads::One, &pattern);
-        let rows: Vec<u32> = (0..6).collect();
-        let local = Local::new(&graph, &[1; 6], &rows, &mut [u32::MAX; 6]);
-        let mut sides = vec![1; 6];
-        local.fill_up(&mut sides, [2, 4]);
-        assert_eq!(sides, [0, 1, 1, 1, 1, 0]);
-        local.fill_up(&mut sides, [2, 4]);
-        assert_eq!(sides, [0, 1, 1, 1, 1, 0]);
-        local.fill_up(&mut sides, [1, 5]);
-        assert_eq!(sides, [1, 1, 1, 1, 1, 0]);
     }
 
     proptest! {
