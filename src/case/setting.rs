@@ -1,6 +1,7 @@
 //! Whether a setting changes anything in a case.
 
 use super::{Case, Ordering, Setting};
+use crate::base::external::external;
 use crate::compute;
 use crate::compute::krylov::{self, Stop};
 use crate::methods::{precond, solver};
@@ -33,6 +34,12 @@ impl Case {
     pub(crate) fn uses_named(&self, name: &str) -> bool {
         let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.is_none_or(|setting| self.uses(setting))
+    }
+
+    /// Whether a fill level belongs to its name: it is used, or a peer's own method was given one.
+    pub(crate) fn names_fill(&self) -> bool {
+        let given = external(&self.precond).is_some() && self.fill != Self::default().fill;
+        given || self.uses(Setting::Fill)
     }
 
     /// Its ordering, for the fill level of its preconditioner.

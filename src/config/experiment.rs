@@ -125,7 +125,7 @@ impl Experiment {
         let (mut cases, mut seen, mut dropped) = (Vec::new(), HashSet::new(), 0);
         let mut all = 0;
         for sweep in &self.sweeps {
-            for case in sweep.cases()?.into_iter().chain(of_peers(sweep)?) {
+            for case in sweep.cases_with(&declared)?.into_iter().chain(of_peers(sweep)?) {
                 all += 1;
                 if !self.only.admits(&case) {
                     continue;
@@ -146,6 +146,13 @@ impl Experiment {
     }
 }
 
+/// Whether the peer of a case, if it has one, says that its own preconditioner takes a setting.
+fn declared(case: &Case, setting: &str) -> bool {
+    let peer = external(&case.precond).and(external(&case.backend));
+    let peer = peer.and_then(|name| peer::find(name).ok());
+    peer.is_some_and(|peer| peer.declares(case, setting))
+}
+
 /// What `--precond all` stands for on a peer beside ours: its own preconditioners, where they take the other
 /// settings.
 fn of_peers(sweep: &Sweep) -> Result<Vec<Case>> {
@@ -158,7 +165,7 @@ fn of_peers(sweep: &Sweep) -> Result<Vec<Case>> {
             continue;
         }
         let (precond, backend) = (Some(own), Some(vec![backend.clone()]));
-        let of_peer = Sweep { precond, backend, ..sweep.clone() }.cases()?;
+        let of_peer = Sweep { precond, backend, ..sweep.clone() }.cases_with(&declared)?;
         cases.extend(of_peer.into_iter().filter(|case| peer.words(case).is_ok()));
     }
     Ok(cases)

@@ -27,6 +27,9 @@ pub(crate) const MAX_CASES: usize = 100_000;
 /// Most threads of a case.
 const MAX_THREADS: usize = 1024;
 
+/// Whether a peer's own methods make use of a setting in a case.
+type Declared<'a> = &'a dyn Fn(&Case, &str) -> bool;
+
 /// One setting of [`Case`] that a sweep may vary.
 pub type Axis = axes::Axis<Case, Sweep>;
 
@@ -184,14 +187,19 @@ impl Sweep {
     /// The cases in the order of [`AXES`]: the cross product. Settings that a backend, a
     /// solver or the kind of run does not use do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
+        self.cases_with(&|_, _| false)
+    }
+
+    /// The same; `declared` tells of which settings, by their names, a peer's own methods make use in a case.
+    pub(crate) fn cases_with(&self, declared: Declared) -> Result<Vec<Case>> {
         let words = self.sequence.iter().flatten().filter(|word| !word.is_empty());
         let words: Vec<&str> = words.map(String::as_str).collect();
         if words.is_empty() {
-            return self.single_cases();
+            return self.single_cases(declared);
         }
         self.check_sequence()?;
         let name = words.join(",");
-        let cases = Self { sequence: Some(vec![name]), ..self.clone() }.single_cases()?;
+        let cases = Self { sequence: Some(vec![name]), ..self.clone() }.single_cases(declared)?;
         let steps = words.iter().map(|word| problem::sequence::steps(word));
         let steps = steps.collect::<Result<Vec<_>>>()?.into_iter().flatten();
         // a step is known by its matrix
@@ -224,29 +232,32 @@ impl Sweep {
     }
 
     /// The same without the steps of a sequence.
-    fn single_cases(&self) -> Result<Vec<Case>> {
+    fn single_cases(&self, declared: Declared) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
         let mut seen = HashSet::new();
         cases.retain_mut(|case| {
             let plain = case.on(&case.backend).for_its_kind();
-            *case = self.with_first_values(plain);
+            *case = self.with_first_values(plain, declared);
             seen.insert(format!("{case:?}"))
         });
         Ok(cases)
     }
 
-    /// The same with the first values of settings that change nothing in it.
-    fn with_first_values(&self, mut case: Case) -> Case {
+    /// The same with the first values of settings that change nothing in it, or their defaults where a method is a
+    /// peer's own.
+    fn with_first_values(&self, mut case: Case, declared: Declared) -> Case {
         if case.kind == RunKind::Spmv {
             return case;
         }
+        let default = external(&case.precond).map(|_| Case::default());
         macro_rules! first {
             ($($field:ident, $setting:ident;)*) => {
                 $(
                     if let Some(first) = self.$field.as_ref().and_then(|v| v.first())
                         && !case.uses(Setting::$setting)
+                        && !declared(&case, Setting::$setting.name())
                     {
-                        case.$field = *first;
+                        case.$field = default.as_ref().map_or(*first, |other| other.$field);
                     }
                 )*
             };

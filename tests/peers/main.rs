@@ -347,6 +347,25 @@ fn all_preconditioners_are_those_of_peers_too() {
 }
 
 #[test]
+fn own_methods_of_peers_are_swept_over_the_settings_that_they_take() {
+    let peers = Peers::new();
+    peers.script("good", &[HELLO, SETUP, SOLVE, X, END]);
+    let methods = "[solver]\ngmres = 'gmres'\n[precond]\n'external:amg' = 'amg'\n\
+                   'external:ras' = { word = 'ras', fill = '0..2' }\n";
+    peers.describe("good", "['./good.sh']", methods);
+    let own = "--precond=external:ras,external:amg";
+    let records = peers.records(&["--backend=external:good", own, "--fill=1..3"], 1);
+    let mut told: Vec<(&str, usize, bool)> = records
+        .iter()
+        .map(|r| (&r.case.precond[..], r.case.fill, r.status == Status::Converged))
+        .collect();
+    told.sort_unstable();
+    // multigrid has no levels of fill, and Schwarz none above 2
+    let ras = [1, 2, 3].map(|k| ("external:ras", k, k < 3));
+    assert_eq!(told, [&[("external:amg", 0, true)][..], &ras].concat());
+}
+
+#[test]
 fn a_solution_in_another_order_with_blocks_is_that_of_the_source() {
     if python_with("struct").is_none() {
         return;

@@ -134,6 +134,15 @@ impl Peer {
         Ok(words)
     }
 
+    /// Whether the methods of a case take a setting, by its name.
+    pub(crate) fn declares(&self, case: &Case, setting: &str) -> bool {
+        let of = |methods: &[Method], name: &str| {
+            let method = methods.iter().find(|method| method.name == name);
+            method.is_some_and(|m| m.settings.iter().any(|values| values.axis.name == setting))
+        };
+        of(&self.solvers, &case.solver) || of(&self.preconditioners, &case.precond)
+    }
+
     /// Preconditioners that only the peer has.
     pub(crate) fn own_preconditioners(&self) -> Vec<String> {
         let names = self.preconditioners.iter().map(|method| method.name.clone());

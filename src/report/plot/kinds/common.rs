@@ -44,7 +44,8 @@ pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String 
         let text = (setting.text)(case);
         match setting.name {
             "matrix" | "rhs" => Some(names.get(&text).to_owned()),
-            "fill" | "level-rule" | "shift" | "restart" if !case.uses_named(setting.name) => None,
+            "fill" if !case.names_fill() => None,
+            "level-rule" | "shift" | "restart" if !case.uses_named(setting.name) => None,
             "threads" if case.threads == 0 => None,
             "threads" => Some(plural(case.threads, "thread")),
             "block-size" => Some(format!("b {text}")),
