@@ -21,6 +21,7 @@ mod phases;
 mod product;
 mod range;
 mod ranks;
+mod refill;
 mod reuse;
 mod roof;
 mod scaling;

@@ -86,6 +86,16 @@ impl Run<'_> {
         work: impl FnOnce(Job, Arranged) -> Option<Solved>,
     ) -> Option<Solved> {
         let arranged = divided.arranged(&*self.communicator, self.case, &mut self.record);
+        self.with(divided, arranged, work)
+    }
+
+    /// Does `work` with the rows of this rank, which are there.
+    pub(super) fn with<'a>(
+        self,
+        divided: &Divided,
+        arranged: Result<Arranged<'a>, NoResult>,
+        work: impl FnOnce(Job, Arranged<'a>) -> Option<Solved>,
+    ) -> Option<Solved> {
         let arranged = match arranged {
             Ok(arranged) => arranged,
             Err(why) => return closed(self.record, None, Err(why)),

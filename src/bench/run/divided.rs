@@ -67,8 +67,6 @@ impl Numbering {
 pub(super) struct Divided<'a> {
     pub(super) held: Cow<'a, Held>,
     pub(super) b: Cow<'a, [f64]>,
-    /// What the solve starts from; zero if nothing.
-    pub(super) guess: Option<Vec<f64>>,
     pub(super) scaling: Scaling,
     pub(super) numbering: Numbering,
     /// First block row of each subdomain, and their end.
@@ -99,6 +97,7 @@ impl Order {
 }
 
 /// The order of exact factors, as a rank knows it.
+#[derive(Clone)]
 pub(super) struct Staged {
     pub(super) order: Arc<Elimination>,
     /// Of each block row that has a place its number in that order, where that is not stage by stage.
@@ -109,7 +108,7 @@ pub(super) struct Staged {
 pub(super) struct Arranged<'a> {
     pub(super) layout: Layout,
     pub(super) part: Part,
-    /// Its part of the right-hand side, and of the guess.
+    /// Its part of the right-hand side, and of what the solve starts from, if that is not zero.
     pub(super) rhs: Vec<f64>,
     pub(super) guess: Option<Vec<f64>>,
     pub(super) places: Places<'a>,
@@ -335,7 +334,7 @@ impl<'a> Divided<'a> {
         } else {
             Order::of(natural, used)
         };
-        Ok(Self { held, b, guess: None, scaling, numbering, starts, elimination })
+        Ok(Self { held, b, scaling, numbering, starts, elimination })
     }
 
     /// Brings rows to their owners; collective.
@@ -346,12 +345,11 @@ impl<'a> Divided<'a> {
         record: &mut Record,
     ) -> Result<Arranged<'_>, NoResult> {
         let begin = now();
-        let Self { held, b, guess, numbering, starts, elimination, .. } = self;
+        let Self { held, b, numbering, starts, elimination, .. } = self;
         let layout = Layout::new(starts, case.block_size, communicator.size())?;
         let stays = matches!(numbering, Numbering::Given);
         let moves = communicator.any(!stays || layout.rank_starts() != held.starts);
         let mut vectors = vec![Cow::Borrowed(&**b)];
-        vectors.extend(guess.as_deref().map(Cow::Borrowed));
         if let Order::Given(_) = elimination {
             let number = |at: usize| held.part.number(at / case.block_size) as f64;
             vectors.push(held.part.unknowns().map(number).collect());
@@ -373,7 +371,6 @@ impl<'a> Divided<'a> {
             vectors = moved.into_iter().map(Cow::Owned).collect();
         }
         let source = matches!(elimination, Order::Given(_)).then(|| vectors.pop()).flatten();
-        let mut guess = guess.as_ref().and_then(|_| vectors.pop()).map(Cow::into_owned);
         let mut rhs = vectors.pop().expect("the right-hand side").into_owned();
         let mut inner = None;
         let order = match elimination {
@@ -384,7 +381,6 @@ impl<'a> Divided<'a> {
                 part = renumbered(communicator, &part, layout.rank_starts(), &order)?;
                 let unknowns = scalar_order(&order, case.block_size);
                 rhs = reordered(&rhs, &unknowns);
-                guess = guess.map(|guess| reordered(&guess, &unknowns));
                 record.division.stages = Some(found.stages());
                 record.division.stage_efficiency = Some(found.efficiency);
                 inner = Some(unknowns);
@@ -407,7 +403,7 @@ impl<'a> Divided<'a> {
             layout,
             part,
             rhs,
-            guess,
+            guess: None,
             places: Places { divided: self, moves, inner },
             elimination,
         })

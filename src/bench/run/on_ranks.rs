@@ -7,7 +7,7 @@ use super::distributed::{Counted, Run, finished, largest_peak};
 use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
-
+use super::refill::{self, Kept, Source};
 use super::sequence::{Kernels, Lag, Steps, each, none, one_pattern};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
@@ -26,7 +26,7 @@ use crate::compute::{Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
 use crate::matrix::{Csr, Equilibration, inverse};
-use crate::methods::precond::Kept;
+use crate::methods::precond;
 use crate::methods::schwarz::Renewed;
 use crate::methods::schwarz::order::Ordered;
 use crate::methods::solver;
@@ -70,6 +70,8 @@ struct OfRank<L: Local> {
     /// The device, while there is no system.
     device: Option<L>,
     left: Option<Left<L>>,
+    /// How the pattern of the last step is arranged.
+    kept: Option<Kept>,
 }
 
 /// What a step leaves to the next.
@@ -110,7 +112,7 @@ impl RankVisitor for Lead<'_> {
 
     fn visit<L: Local + 'static>(self, device: L) -> Result<bool> {
         let Self { communicator, cases, measure, steps } = self;
-        let of_rank = OfRank { communicator, device: Some(device), left: None };
+        let of_rank = OfRank { communicator, device: Some(device), left: None, kept: None };
         let mut leader = Leader { of_rank, last: None, lag: Lag::default() };
         let ended =
             each(cases, measure, steps, None, |job, guess, number| leader.step(job, guess, number));
@@ -130,12 +132,11 @@ impl RankVisitor for Follow<'_> {
 
     fn visit<L: Local + 'static>(self, device: L) -> Result<()> {
         let Self { communicator, next } = self;
-        let mut of_rank = OfRank { communicator, device: Some(device), left: None };
+        let mut of_rank = OfRank { communicator, device: Some(device), left: None, kept: None };
         while let Some(Task::Step(task)) = next()? {
             let ranks = of_rank.communicator.size();
             let none = Whole::no_rows(task.case.block_size);
-            let guess = task.with_guess.then(Vec::new);
-            let divided = task.whole.divided(none, ranks, (Vec::new(), guess), Numbering::Given);
+            let divided = task.whole.divided(none, ranks, Vec::new(), Numbering::Given);
             let record = Record {
                 case: task.case.clone(),
                 size: task.whole.size.clone(),
@@ -150,7 +151,7 @@ impl RankVisitor for Follow<'_> {
                 progress: &mut |_| true,
                 record,
             };
-            of_rank.step(run, &divided, (task.setup, task.number));
+            of_rank.step(run, (&divided, &divided), None, (task.setup, task.number));
         }
         Ok(())
     }
@@ -171,6 +172,11 @@ impl<L: Local + 'static> Leader<L> {
             Err(why) => return job.ended(Err(why)),
         };
         let guess = job.guess(guess);
+        let named = (setup == SetupOf::All).then(|| refill::named(job.a).map(Arc::new));
+        let named = match named.transpose() {
+            Ok(named) => named,
+            Err(why) => return job.ended(Err(why.into())),
+        };
         let Job { case, system, given, a, measure, progress, record, .. } = job;
         let padded = |values: &[f64]| {
             let mut values = values.to_vec();
@@ -179,22 +185,30 @@ impl<L: Local + 'static> Leader<L> {
         };
         let (b, guess) = (padded(&system.b), guess.map(|guess| padded(&guess)));
         let communicator = Rc::clone(&self.of_rank.communicator);
+        // the others know the order of a pattern
+        let elimination = now.whole.elimination.clone().filter(|_| setup == SetupOf::All);
+        let whole = Whole { elimination, ..now.whole.clone() };
         let task = StepTask {
             case: case.clone(),
             measure: measure.clone(),
             number: number + 1,
-            whole: now.whole.clone(),
-            with_guess: guess.is_some(),
+            whole,
             setup,
         };
         tell(&*communicator, case);
         announce(&*communicator, Task::Step(Box::new(task)));
-        let all = Part::of_whole(a, 0..record.size.block_rows as u64);
-        let numbering = now.numbers.clone().map_or(Numbering::Given, Numbering::Listed);
-        let divided = now.whole.divided(all, communicator.size(), (b, guess), numbering);
+        let (blocks, ranks) = (record.size.block_rows as u64, communicator.size());
+        let divide = |a: &Arc<Csr>, b: Vec<f64>| {
+            let numbering = now.numbers.clone().map_or(Numbering::Given, Numbering::Listed);
+            now.whole.divided(Part::of_whole(a, 0..blocks), ranks, b, numbering)
+        };
+        let names = named.map(|named| divide(&named, refill::numbered(a.rows())));
+        let divided = divide(a, b);
+        let source = Source { a, b: &divided.b, guess: guess.as_deref() };
+        let both = (&divided, names.as_ref().unwrap_or(&divided));
         let with_solution = true;
         let run = Run { communicator, case, measure, with_solution, given, progress, record };
-        let solved = self.of_rank.step(run, &divided, (setup, number + 1))?;
+        let solved = self.of_rank.step(run, both, Some(source), (setup, number + 1))?;
         if self.of_rank.left.is_some() {
             let Record { status, convergence, setup_done, .. } = &solved.record;
             let new = *setup_done != Some(SetupDone::None);
@@ -249,15 +263,18 @@ impl<L: Local> Left<L> {
 }
 
 impl<L: Local + 'static> OfRank<L> {
-    /// A step on this rank; collective. `None` when the user stopped it.
+    /// A step of a system on this rank, beside which is one whose values are their names where everything is to be
+    /// made; collective. `None` when the user stopped it.
     fn step(
         &mut self,
-        run: Run,
-        divided: &Divided,
+        mut run: Run,
+        (divided, names): (&Divided, &Divided),
+        source: Option<Source>,
         (setup, number): (SetupOf, usize),
     ) -> Option<Solved> {
         let mut before = self.left.take();
-        let solved = run.arranged(divided, |mut job, arranged| {
+        let arranged = self.arranged(&mut run, (divided, names), source, setup);
+        let solved = run.with(divided, arranged, |mut job, arranged| {
             let done = self.solved(&mut job, arranged, before.take(), (setup, number));
             job.ended(done)
         });
@@ -266,6 +283,24 @@ impl<L: Local + 'static> OfRank<L> {
             self.device = Some(left.into_device());
         }
         solved
+    }
+
+    /// The rows of this rank; collective.
+    fn arranged<'a>(
+        &mut self,
+        run: &mut Run,
+        (divided, names): (&'a Divided, &Divided),
+        source: Option<Source>,
+        setup: SetupOf,
+    ) -> Result<Arranged<'a>, NoResult> {
+        let communicator = &*self.communicator;
+        if setup == SetupOf::All {
+            self.kept = None;
+            let arranged = names.arranged(communicator, run.case, &mut run.record)?;
+            self.kept = Some(Kept::new(communicator, arranged));
+        }
+        let kept = self.kept.as_ref().expect("a step with this pattern was before");
+        Ok(kept.filled(communicator, divided, run.case, source)?)
     }
 
     /// The same with its rows. What the last step left is lost where it fails before the solve.
@@ -373,9 +408,9 @@ impl Job<'_> {
         let (kept, seconds) = finished(k, clock.finish(), renewed)?;
         phases::record(&[seconds], &mut self.record.times);
         self.record.times.numeric_kernel_s = self.record.times.numeric_s;
-        let mut less = [Kept::Nothing, Kept::Pattern].into_iter();
+        let mut less = [precond::Kept::Nothing, precond::Kept::Pattern].into_iter();
         let least = less.find(|least| communicator.any(kept == *least));
-        Ok(least.unwrap_or(Kept::Analysis).into())
+        Ok(least.unwrap_or(precond::Kept::Analysis).into())
     }
 
     /// One solve.

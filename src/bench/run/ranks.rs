@@ -189,7 +189,7 @@ impl OfRanks {
         };
         let none = Whole::no_rows(case.block_size);
         let given = Numbering::Given;
-        let divided = whole.divided(none, communicator.size(), (Vec::new(), None), given);
+        let divided = whole.divided(none, communicator.size(), Vec::new(), given);
         Run { record: Record { size: whole.size.clone(), ..run.record }, ..run }.of(&divided);
     }
 }
@@ -224,7 +224,7 @@ impl Job<'_> {
             CaseTask { case: of_case, measure, with_solution: true, whole: Some(whole.clone()) };
         let task = announce_case(&*communicator, task);
         let all = Part::of_whole(a, 0..record.size.block_rows as u64);
-        let divided = whole.divided(all, communicator.size(), (b, None), numbering);
+        let divided = whole.divided(all, communicator.size(), b, numbering);
         let measure = &task.measure;
         let with_solution = true;
         let run = Run { communicator, case, measure, with_solution, given, progress, record };

@@ -80,7 +80,7 @@ impl Whole {
         &self,
         part: Part,
         ranks: usize,
-        (b, guess): (Vec<f64>, Option<Vec<f64>>),
+        b: Vec<f64>,
         numbering: Numbering,
     ) -> Divided<'static> {
         let rows = self.size.block_rows as u64;
@@ -97,7 +97,6 @@ impl Whole {
         Divided {
             held: Cow::Owned(held),
             b: Cow::Owned(b),
-            guess,
             scaling: self.scaling,
             numbering,
             starts: self.starts.clone(),
@@ -152,12 +151,11 @@ pub(super) struct StepTask {
     /// Its number, from 1.
     pub(super) number: usize,
     pub(super) whole: Whole,
-    pub(super) with_guess: bool,
     pub(super) setup: SetupOf,
 }
 
 /// What a step makes.
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) enum SetupOf {
     /// Everything.
     All,

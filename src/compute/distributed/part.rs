@@ -42,6 +42,14 @@ impl Part {
         Self { matrix: matrix.into(), ..self.clone() }
     }
 
+    /// The same with these values of all entries, those of rows of others too.
+    #[must_use]
+    pub(crate) fn with_all_values(&self, values: &[f64]) -> Self {
+        let mut matrix = Csr::clone(&self.matrix);
+        matrix.values_mut().copy_from_slice(values);
+        Self { matrix: matrix.into(), ..self.clone() }
+    }
+
     /// The rows of this rank without the entries that are zero.
     ///
     /// # Errors

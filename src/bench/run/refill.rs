@@ -1,0 +1,100 @@
+//! Rows of a system that the first rank has as a whole, with their owners. Where each value goes is found once for a
+//! pattern: new values follow the same ways.
+
+use super::divided::{Arranged, Divided, Places, Staged};
+use crate::base::error::Result;
+use crate::case::Case;
+use crate::compute::distributed::Layout;
+use crate::compute::distributed::communicator::Communicator;
+use crate::compute::distributed::part::Part;
+use crate::matrix::Csr;
+
+/// What a rank keeps of how a system was arranged.
+pub(super) struct Kept {
+    /// Its rows, with values of before.
+    part: Part,
+    moves: bool,
+    inner: Option<Vec<u32>>,
+    elimination: Option<Staged>,
+    /// Of each rank the entries and the unknowns of the source that it has; on the first.
+    sources: Vec<[Vec<u32>; 2]>,
+}
+
+/// The values of a system in the order of the source, which the first rank has.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) a: &'a Csr,
+    pub(super) b: &'a [f64],
+    pub(super) guess: Option<&'a [f64]>,
+}
+
+/// Numbers that name themselves, from 0.
+pub(super) fn numbered(count: usize) -> Vec<f64> {
+    (0..count).map(|number| number as f64).collect()
+}
+
+/// The matrix with entries that name themselves.
+pub(super) fn named(a: &Csr) -> Result<Csr> {
+    let (row_ptr, col_ind) = (a.row_ptr().to_vec(), a.col_ind().to_vec());
+    let named = Csr::new(a.rows(), a.cols(), row_ptr, col_ind, numbered(a.nnz()))?;
+    Ok(named.in_blocks(a.block_size()))
+}
+
+impl Kept {
+    /// Of a system whose entries and right-hand side name themselves ([`named`], [`numbered`]); collective.
+    pub(super) fn new(communicator: &dyn Communicator, arranged: Arranged) -> Self {
+        let Arranged { part, rhs, places: Places { moves, inner, .. }, elimination, .. } = arranged;
+        let names = |of: &[f64]| -> Vec<u32> { of.iter().map(|&name| name as u32).collect() };
+        let own = [names(part.matrix().values()), names(&rhs)];
+        let mut sources = Vec::new();
+        for rank in 1..communicator.size() {
+            sources.push([0, 1].map(|which| {
+                let make = &mut || bytemuck::cast_slice(&own[which]).to_vec();
+                bytemuck::pod_collect_to_vec(&communicator.collect(rank, make))
+            }));
+        }
+        if communicator.rank() == 0 {
+            sources.insert(0, own);
+        } else {
+            sources.clear();
+        }
+        Self { part, moves, inner, elimination, sources }
+    }
+
+    /// The system with the values of `source`, which the first rank has, of one pattern with those of before;
+    /// collective.
+    ///
+    /// # Errors
+    /// Where a rank would have no rows.
+    pub(super) fn filled<'a>(
+        &self,
+        communicator: &dyn Communicator,
+        divided: &'a Divided,
+        case: &Case,
+        source: Option<Source>,
+    ) -> Result<Arranged<'a>> {
+        let layout = Layout::new(&divided.starts, case.block_size, communicator.size())?;
+        let bytes = communicator.scatter(&mut |rank| {
+            let Source { a, b, guess } = source.expect("the first rank has it");
+            let [entries, unknowns] = &self.sources[rank];
+            let mut numbers = Vec::with_capacity(entries.len() + 2 * unknowns.len());
+            numbers.extend(entries.iter().map(|&at| a.values()[at as usize]));
+            for vector in [Some(b), guess].into_iter().flatten() {
+                numbers.extend(unknowns.iter().map(|&at| vector[at as usize]));
+            }
+            bytemuck::cast_slice(&numbers).to_vec()
+        });
+        let numbers: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
+        drop(bytes);
+        let (values, vectors) = numbers.split_at(self.part.matrix().nnz());
+        let (rhs, guess) = vectors.split_at(self.part.unknowns().len());
+        Ok(Arranged {
+            layout,
+            part: self.part.with_all_values(values),
+            rhs: rhs.to_vec(),
+            guess: (!guess.is_empty()).then(|| guess.to_vec()),
+            places: Places { divided, moves: self.moves, inner: self.inner.clone() },
+            elimination: self.elimination.clone(),
+        })
+    }
+}
