@@ -124,6 +124,13 @@ pub(super) struct Places<'a> {
     pub(super) inner: Option<Vec<u32>>,
 }
 
+impl Places<'_> {
+    /// Whether unknowns have another order than in the source.
+    pub(super) fn orders(&self) -> bool {
+        self.inner.is_some() || !matches!(self.divided.numbering, Numbering::Given)
+    }
+}
+
 /// Refuses what does not run over ranks.
 pub(super) fn check(case: &Case) -> Result<(), NoResult> {
     let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
@@ -396,16 +403,10 @@ impl<'a> Divided<'a> {
             of_places(communicator, &part, layout.rank_starts(), &own).into()
         });
         let elimination = order.map(|order| Staged { order, given });
-        if !stays || inner.is_some() {
+        let places = Places { divided: self, moves, inner };
+        if places.orders() {
             record.times.add_ordering(Some(seconds_since(begin)));
         }
-        Ok(Arranged {
-            layout,
-            part,
-            rhs,
-            guess: None,
-            places: Places { divided: self, moves, inner },
-            elimination,
-        })
+        Ok(Arranged { layout, part, rhs, guess: None, places, elimination })
     }
 }

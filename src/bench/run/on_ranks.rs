@@ -14,6 +14,7 @@ use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
 use super::{Job, NoResult, Solved, Stage};
 use crate::base::error::Result;
 use crate::base::interrupt;
+use crate::base::measure::{now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
 use crate::case::Case;
@@ -300,7 +301,12 @@ impl<L: Local + 'static> OfRank<L> {
             self.kept = Some(Kept::new(communicator, arranged));
         }
         let kept = self.kept.as_ref().expect("a step with this pattern was before");
-        Ok(kept.filled(communicator, divided, run.case, source)?)
+        let begin = now();
+        let filled = kept.filled(communicator, divided, run.case, source)?;
+        if filled.places.orders() {
+            run.record.times.add_ordering(Some(seconds_since(begin)));
+        }
+        Ok(filled)
     }
 
     /// The same with its rows. What the last step left is lost where it fails before the solve.
