@@ -3,7 +3,7 @@
 pub(crate) mod bisection;
 mod graph;
 
-use bisection::{Halves, Trial};
+use bisection::{Run, Trial};
 
 use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
@@ -192,7 +192,7 @@ pub(crate) fn divide_graph(pattern: &Pattern, count: usize) -> Result<Divided> {
 pub(crate) fn divide_graph_by<E>(
     pattern: &Pattern,
     count: usize,
-    run: &mut dyn FnMut(&[Trial]) -> std::result::Result<Vec<Halves>, E>,
+    run: Run<E>,
 ) -> std::result::Result<Divided, E> {
     let weights: Vec<u32> = pattern.row_ptr.windows(2).map(|w| w[1] - w[0]).collect();
     let graph = symmetrised(Threads::Pool, pattern);

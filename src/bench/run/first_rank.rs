@@ -93,14 +93,13 @@ impl Wanted {
         held: &Held,
     ) -> Result<(Found, Option<Vec<u32>>), SetupFailure> {
         let Self { divided, count, choice, fill, .. } = self;
-        let mut divided = match divided {
-            Some(divided) => divided,
-            None => {
-                let run = &mut |trials: &[Trial]| bisections::on_ranks(communicator, trials);
-                let divided = divide_graph_by(&pattern, count, run);
-                bisections::end(communicator);
-                divided?
-            }
+        let mut divided = if let Some(divided) = divided {
+            divided
+        } else {
+            let run = &mut |trials: &[Trial]| bisections::on_ranks(communicator, trials);
+            let divided = divide_graph_by(&pattern, count, run);
+            bisections::end(communicator);
+            divided?
         };
         let mut elimination = None;
         if choice.may_be_natural(fill) {

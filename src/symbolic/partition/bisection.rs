@@ -146,6 +146,9 @@ pub(crate) struct Halves {
     pub(super) sides: Vec<Idx>,
 }
 
+/// Makes trials, which do not depend on each other.
+pub(crate) type Run<'r, E> = &'r mut dyn FnMut(&[Trial]) -> std::result::Result<Vec<Halves>, E>;
+
 impl Trial<'_> {
     /// Halves of which none has too few rows, or too much weight.
     ///
@@ -170,7 +173,7 @@ impl Trial<'_> {
         let Local { row_ptr, neighbours, weights } = &*self.graph;
         let counts = self.counts.map(|count| count as Idx);
         to.extend([weights.len() as Idx, neighbours.len() as Idx, counts[0], counts[1], self.seed]);
-        [row_ptr, neighbours, weights].into_iter().for_each(|part| to.extend(part));
+        to.extend(row_ptr.iter().chain(neighbours).chain(weights));
     }
 
     /// The trial at the beginning of `from`, which goes on behind it.
@@ -247,7 +250,9 @@ mod tests {
         let trial = |graph, counts, seed| Trial { graph: Cow::Borrowed(graph), counts, seed };
         let trials = [trial(&path, [1, 2], 3), trial(&slab, [1, 1], 1)];
         let (mut sent, mut answered) = (Vec::new(), Vec::new());
-        trials.iter().for_each(|trial| trial.to_numbers(&mut sent));
+        for trial in &trials {
+            trial.to_numbers(&mut sent);
+        }
         let mut rest = &sent[..];
         while !rest.is_empty() {
             Trial::from_numbers(&mut rest).run().unwrap().to_numbers(&mut answered);

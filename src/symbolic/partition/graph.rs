@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::bisection::{Halves, Local, Trial};
+use super::bisection::{Halves, Local, Run, Trial};
 use crate::matrix::pattern::Pattern;
 
 /// Bisections of which the one that cuts least is taken, from as many seeds: chosen by cuts (`docs/notes/ranks.md`).
@@ -54,7 +54,7 @@ pub(super) fn subdomains<E>(
     graph: &Pattern,
     weights: &[u32],
     count: usize,
-    run: &mut dyn FnMut(&[Trial]) -> Result<Vec<Halves>, E>,
+    run: Run<E>,
 ) -> Result<Vec<u32>, E> {
     let n = graph.rows();
     let (mut of, mut place) = (vec![0; n], vec![u32::MAX; n]);
