@@ -132,6 +132,16 @@ impl Csr {
         Self { block_size, ..self.clone() }
     }
 
+    /// A matrix with the same pattern, which both share.
+    ///
+    /// # Panics
+    /// If there is not a value for each entry.
+    #[must_use]
+    pub(crate) fn with_values(&self, values: Vec<f64>) -> Self {
+        assert_eq!(values.len(), self.nnz(), "a value for each entry");
+        Self { values: Arc::new(values), ..self.clone() }
+    }
+
     /// Unknowns per block; 1 unless [`in_blocks`](Self::in_blocks) says otherwise.
     pub fn block_size(&self) -> usize {
         self.block_size

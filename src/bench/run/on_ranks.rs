@@ -7,7 +7,7 @@ use super::distributed::{Counted, Run, finished, largest_peak};
 use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
-use super::refill::{self, Kept, Source};
+use super::refill::{Kept, Source, numbered};
 use super::sequence::{Kernels, Lag, Steps, each, none, one_pattern};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
@@ -173,11 +173,6 @@ impl<L: Local + 'static> Leader<L> {
             Err(why) => return job.ended(Err(why)),
         };
         let guess = job.guess(guess);
-        let named = (setup == SetupOf::All).then(|| refill::named(job.a).map(Arc::new));
-        let named = match named.transpose() {
-            Ok(named) => named,
-            Err(why) => return job.ended(Err(why.into())),
-        };
         let Job { case, system, given, a, measure, progress, record, .. } = job;
         let padded = |values: &[f64]| {
             let mut values = values.to_vec();
@@ -203,7 +198,10 @@ impl<L: Local + 'static> Leader<L> {
             let numbering = now.numbers.clone().map_or(Numbering::Given, Numbering::Listed);
             now.whole.divided(Part::of_whole(a, 0..blocks), ranks, b, numbering)
         };
-        let names = named.map(|named| divide(&named, refill::numbered(a.rows())));
+        let names = (setup == SetupOf::All).then(|| {
+            let [entries, unknowns] = [a.nnz(), a.rows()].map(numbered);
+            divide(&a.with_values(entries).into(), unknowns)
+        });
         let divided = divide(a, b);
         let source = Source { a, b: &divided.b, guess: guess.as_deref() };
         let both = (&divided, names.as_ref().unwrap_or(&divided));

@@ -33,15 +33,8 @@ pub(super) fn numbered(count: usize) -> Vec<f64> {
     (0..count).map(|number| number as f64).collect()
 }
 
-/// The matrix with entries that name themselves.
-pub(super) fn named(a: &Csr) -> Result<Csr> {
-    let (row_ptr, col_ind) = (a.row_ptr().to_vec(), a.col_ind().to_vec());
-    let named = Csr::new(a.rows(), a.cols(), row_ptr, col_ind, numbered(a.nnz()))?;
-    Ok(named.in_blocks(a.block_size()))
-}
-
 impl Kept {
-    /// Of a system whose entries and right-hand side name themselves ([`named`], [`numbered`]); collective.
+    /// Of a system whose entries and right-hand side name themselves ([`numbered`]); collective.
     pub(super) fn new(communicator: &dyn Communicator, arranged: Arranged) -> Self {
         let Arranged { part, rhs, places: Places { moves, inner, .. }, elimination, .. } = arranged;
         let names = |of: &[f64]| -> Vec<u32> { of.iter().map(|&name| name as u32).collect() };
@@ -90,7 +83,7 @@ impl Kept {
         let (rhs, guess) = vectors.split_at(self.part.unknowns().len());
         Ok(Arranged {
             layout,
-            part: self.part.with_all_values(values),
+            part: self.part.with_all_values(values.to_vec()),
             rhs: rhs.to_vec(),
             guess: (!guess.is_empty()).then(|| guess.to_vec()),
             places: Places { divided, moves: self.moves, inner: self.inner.clone() },

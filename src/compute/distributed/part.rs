@@ -44,10 +44,8 @@ impl Part {
 
     /// The same with these values of all entries, those of rows of others too.
     #[must_use]
-    pub(crate) fn with_all_values(&self, values: &[f64]) -> Self {
-        let mut matrix = Csr::clone(&self.matrix);
-        matrix.values_mut().copy_from_slice(values);
-        Self { matrix: matrix.into(), ..self.clone() }
+    pub(crate) fn with_all_values(&self, values: Vec<f64>) -> Self {
+        Self { matrix: self.matrix.with_values(values).into(), ..self.clone() }
     }
 
     /// The rows of this rank without the entries that are zero.
