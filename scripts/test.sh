@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 features=()
-if command -v mpicc >/dev/null && ldconfig -p | grep -q libclang; then
+if command -v mpicc >/dev/null && [[ "$(ldconfig -p)" == *libclang* ]]; then
     features=(--features mpi)
 else
     echo "without MPI: tests over ranks are left out" >&2

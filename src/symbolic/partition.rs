@@ -3,7 +3,7 @@
 pub(crate) mod bisection;
 mod graph;
 
-use bisection::{Run, Trial};
+use bisection::{Bisection, Run};
 
 use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
@@ -182,7 +182,7 @@ pub fn divide(
 /// # Errors
 /// Without memory for the graph.
 pub(crate) fn divide_graph(pattern: &Pattern, count: usize) -> Result<Divided> {
-    divide_graph_by(pattern, count, &mut |trials| trials.iter().map(Trial::run).collect())
+    divide_graph_by(pattern, count, &mut |all| all.iter().map(Bisection::run).collect())
 }
 
 /// The same, of which `run` makes the bisections.

@@ -4,7 +4,7 @@
 use crate::base::error::{Error, Result};
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::preconditioner::SetupFailure;
-use crate::symbolic::partition::bisection::{Halves, Trial};
+use crate::symbolic::partition::bisection::{Bisection, Halves};
 
 /// Bytes of a graph that goes to another rank at most: METIS needs some five times as many.
 const MOST: usize = 32 << 20;
@@ -13,26 +13,26 @@ const MOST: usize = 32 << 20;
 const WORK: i32 = 1;
 const END: i32 = 0;
 
-/// Makes `trials` with the help of the other ranks, which [`assist`]; called by the first.
+/// Makes `all` with the help of the other ranks, which [`assist`]; called by the first.
 ///
 /// # Errors
 /// What fails here; that something fails on another rank.
 pub(super) fn on_ranks(
     communicator: &dyn Communicator,
-    trials: &[Trial],
+    all: &[Bisection],
 ) -> Result<Vec<Halves>, SetupFailure> {
     let ranks = communicator.size();
-    let owner = |at: usize| if trials[at].bytes() > MOST { 0 } else { at % ranks };
-    let of = |rank: usize| (0..trials.len()).filter(move |&at| owner(at) == rank);
+    let owner = |at: usize| if all[at].bytes() > MOST { 0 } else { at % ranks };
+    let of = |rank: usize| (0..all.len()).filter(move |&at| owner(at) == rank);
     communicator.scatter(&mut |rank| {
         let mut numbers = vec![WORK];
         if rank > 0 {
-            of(rank).for_each(|at| trials[at].to_numbers(&mut numbers));
+            of(rank).for_each(|at| all[at].to_numbers(&mut numbers));
         }
         bytemuck::cast_slice(&numbers).to_vec()
     });
-    let own: Result<Vec<Halves>> = of(0).map(|at| trials[at].run()).collect();
-    let mut made: Vec<Option<Halves>> = (0..trials.len()).map(|_| None).collect();
+    let own: Result<Vec<Halves>> = of(0).map(|at| all[at].run()).collect();
+    let mut made: Vec<Option<Halves>> = (0..all.len()).map(|_| None).collect();
     let mut complete = true;
     for rank in 1..ranks {
         let answer = numbers(&communicator.collect(rank, &mut Vec::new));
@@ -46,7 +46,7 @@ pub(super) fn on_ranks(
     made.into_iter().collect::<Option<_>>().ok_or(SetupFailure::Elsewhere)
 }
 
-/// Makes trials for the first rank until it has no more; called by the others.
+/// Makes bisections for the first rank until it has no more; called by the others.
 ///
 /// # Errors
 /// What fails here.
@@ -60,7 +60,7 @@ pub(super) fn assist(communicator: &dyn Communicator) -> Result<()> {
         }
         let mut answer = Vec::new();
         while !rest.is_empty() {
-            match Trial::from_numbers(&mut rest).run() {
+            match Bisection::from_numbers(&mut rest).run() {
                 Ok(halves) => halves.to_numbers(&mut answer),
                 Err(e) => failed = Some(e),
             }

@@ -18,7 +18,7 @@ use crate::matrix::pattern::{Pattern, block_pattern};
 use crate::methods::precond::bilu;
 use crate::methods::schwarz::Choice;
 use crate::symbolic::interfaces::Elimination;
-use crate::symbolic::partition::bisection::Trial;
+use crate::symbolic::partition::bisection::Bisection;
 use crate::symbolic::partition::{Divided, divide_graph_by};
 
 /// What the first rank has found, on every rank.
@@ -96,7 +96,7 @@ impl Wanted {
         let mut divided = if let Some(divided) = divided {
             divided
         } else {
-            let run = &mut |trials: &[Trial]| bisections::on_ranks(communicator, trials);
+            let run = &mut |all: &[Bisection]| bisections::on_ranks(communicator, all);
             let divided = divide_graph_by(&pattern, count, run);
             bisections::end(communicator);
             divided?

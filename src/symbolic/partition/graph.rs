@@ -3,11 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::bisection::{Halves, Local, Run, Trial};
+use super::bisection::{Bisection, Local, Run};
 use crate::matrix::pattern::Pattern;
-
-/// Bisections of which the one that cuts least is taken, from as many seeds: chosen by cuts (`docs/notes/ranks.md`).
-const TRIALS: usize = 4;
 
 /// Rows for the subdomains from `first` on.
 struct Part {
@@ -46,7 +43,7 @@ impl Part {
 
 /// The subdomain of each row, `count` of them, at most the rows; none is empty. `graph` is symmetric. Subdomains
 /// are numbered like a tree of bisections, of two halves the one whose rows come earlier in the mean first. `run` makes
-/// trials, which do not depend on each other.
+/// bisections.
 ///
 /// # Errors
 /// Those of `run`.
@@ -69,17 +66,13 @@ pub(super) fn subdomains<E>(
         }
         let local = |part: &Part| Local::new(graph, weights, &part.rows, &mut place);
         let graphs: Vec<Local> = open.iter().map(local).collect();
-        let trials_of = |(part, graph): (&Part, _)| {
-            let counts = part.counts();
-            (1..=TRIALS as i32).map(move |seed| Trial { graph: Cow::Borrowed(graph), counts, seed })
+        let bisection = |(part, graph): (&Part, _)| Bisection {
+            graph: Cow::Borrowed(graph),
+            counts: part.counts(),
         };
-        let trials: Vec<Trial> = open.iter().zip(&graphs).flat_map(trials_of).collect();
-        let made = if trials.is_empty() { Vec::new() } else { run(&trials)? };
-        let halved = |(part, made): (Part, &[Halves])| {
-            let best = made.iter().min_by_key(|halves| halves.cut).expect("trials");
-            part.halved(&best.sides)
-        };
-        parts = open.into_iter().zip(made.chunks(TRIALS)).flat_map(halved).collect();
+        let bisections: Vec<Bisection> = open.iter().zip(&graphs).map(bisection).collect();
+        let made = if bisections.is_empty() { Vec::new() } else { run(&bisections)? };
+        parts = open.into_iter().zip(made).flat_map(|(part, of)| part.halved(&of.0)).collect();
     }
     Ok(of)
 }
