@@ -60,7 +60,7 @@ impl Wanted {
         held: &Held,
     ) -> Result<Found, NoResult> {
         let pattern = gathered(communicator, held)?;
-        let (by_graph, first) = (self.divided.is_none(), communicator.rank() == 0);
+        let (by_graph, first) = (self.partition == Partition::Graph, communicator.rank() == 0);
         let made = if first {
             self.found(communicator, pattern, held).map(Some)
         } else if by_graph {
