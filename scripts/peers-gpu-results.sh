@@ -63,8 +63,10 @@ same ones "$(these poisson3d:64)"
 same ones "$(these poisson3d:100)"
 same ones "$(join "$symmetric" "$general")"
 same own "$(join "$symmetric_own" "$general_own" "$large_own")"
+reservoir=
 if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
     blocks 3 own "$(these spe9cp_b3 nornebox_b3 spe10m1_b3)"
+    reservoir="$(these spe9cp_b3)"
 fi
 
 # best MATRIX RHS SOLVER GRIDS OURS...: multigrid and direct methods of the peers, GRIDS being AmgX's aggregation, and ours
@@ -84,8 +86,6 @@ best() {
 for grid in poisson3d:64 poisson3d:100; do
     best "$(these "$grid")" ones cg external:aggregation-jacobi --solver cg --precond chebyshev,amg,fsai
 done
-reservoir=
-[[ ",$general_own," != *,spe9cp_b3,* ]] || reservoir=spe9cp_b3
 best "$reservoir" own gmres external:aggregation --solver gmres,bicgstab --precond cpr --block-size 3
 if built amgx; then
     cases best --matrix "$reservoir" --rhs own --block-size 3 --solver gmres,bicgstab \

@@ -8,7 +8,8 @@ use crate::base::external::external;
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::config::measure::MeasureOptions;
-use crate::config::peer;
+use crate::config::peer::{self, Peer};
+use crate::config::sweep::Declared;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::record::Record;
 
@@ -125,7 +126,10 @@ impl Experiment {
         let (mut cases, mut seen, mut dropped) = (Vec::new(), HashSet::new(), 0);
         let mut all = 0;
         for sweep in &self.sweeps {
-            for case in sweep.cases_with(&declared)?.into_iter().chain(of_peers(sweep)?) {
+            let peers = peers(sweep);
+            let declared = |case: &Case, setting: &str| declared(&peers, case, setting);
+            let of_peers = of_peers(sweep, &peers, &declared)?;
+            for case in sweep.cases_with(&declared)?.into_iter().chain(of_peers) {
                 all += 1;
                 if !self.only.admits(&case) {
                     continue;
@@ -146,26 +150,31 @@ impl Experiment {
     }
 }
 
+/// The peers among the backends of a sweep that are described.
+fn peers(sweep: &Sweep) -> Vec<Peer> {
+    let names = sweep.backend.iter().flatten().filter_map(|backend| external(backend));
+    names.filter_map(|name| peer::find(name).ok()).collect()
+}
+
 /// Whether the peer of a case, if it has one, says that its own preconditioner takes a setting.
-fn declared(case: &Case, setting: &str) -> bool {
-    let peer = external(&case.precond).and(external(&case.backend));
-    let peer = peer.and_then(|name| peer::find(name).ok());
+fn declared(peers: &[Peer], case: &Case, setting: &str) -> bool {
+    let name = external(&case.precond).and(external(&case.backend));
+    let peer = peers.iter().find(|peer| Some(&*peer.name) == name);
     peer.is_some_and(|peer| peer.declares(case, setting))
 }
 
 /// What `--precond all` stands for on a peer beside ours: its own preconditioners, where they take the other
 /// settings.
-fn of_peers(sweep: &Sweep) -> Result<Vec<Case>> {
+fn of_peers(sweep: &Sweep, peers: &[Peer], declared: Declared) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     let all = sweep.of_all.iter().any(|(axis, _)| *axis == "precond");
-    for backend in sweep.backend.iter().flatten().filter(|_| all) {
-        let Some(peer) = external(backend).and_then(|name| peer::find(name).ok()) else { continue };
+    for peer in peers.iter().filter(|_| all) {
         let own = peer.own_preconditioners();
         if own.is_empty() {
             continue;
         }
-        let (precond, backend) = (Some(own), Some(vec![backend.clone()]));
-        let of_peer = Sweep { precond, backend, ..sweep.clone() }.cases_with(&declared)?;
+        let (precond, backend) = (Some(own), Some(vec![format!("external:{}", peer.name)]));
+        let of_peer = Sweep { precond, backend, ..sweep.clone() }.cases_with(declared)?;
         cases.extend(of_peer.into_iter().filter(|case| peer.words(case).is_ok()));
     }
     Ok(cases)

@@ -28,7 +28,7 @@ pub(crate) const MAX_CASES: usize = 100_000;
 const MAX_THREADS: usize = 1024;
 
 /// Whether a peer's own methods make use of a setting in a case.
-type Declared<'a> = &'a dyn Fn(&Case, &str) -> bool;
+pub(crate) type Declared<'a> = &'a dyn Fn(&Case, &str) -> bool;
 
 /// One setting of [`Case`] that a sweep may vary.
 pub type Axis = axes::Axis<Case, Sweep>;

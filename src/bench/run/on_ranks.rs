@@ -181,9 +181,11 @@ impl<L: Local + 'static> Leader<L> {
         };
         let (b, guess) = (padded(&system.b), guess.map(|guess| padded(&guess)));
         let communicator = Rc::clone(&self.of_rank.communicator);
-        // the others know the order of a pattern
-        let elimination = now.whole.elimination.clone().filter(|_| setup == SetupOf::All);
-        let whole = Whole { elimination, ..now.whole.clone() };
+        let mut whole = now.whole.clone();
+        if setup != SetupOf::All {
+            // the others know the order of the pattern
+            whole.elimination = None;
+        }
         let task = StepTask {
             case: case.clone(),
             measure: measure.clone(),

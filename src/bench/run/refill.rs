@@ -39,18 +39,13 @@ impl Kept {
         let Arranged { part, rhs, places: Places { moves, inner, .. }, elimination, .. } = arranged;
         let names = |of: &[f64]| -> Vec<u32> { of.iter().map(|&name| name as u32).collect() };
         let own = [names(part.matrix().values()), names(&rhs)];
-        let mut sources = Vec::new();
-        for rank in 1..communicator.size() {
-            sources.push([0, 1].map(|which| {
+        let of_rank = |rank| {
+            [0, 1].map(|which| {
                 let make = &mut || bytemuck::cast_slice(&own[which]).to_vec();
                 bytemuck::pod_collect_to_vec(&communicator.collect(rank, make))
-            }));
-        }
-        if communicator.rank() == 0 {
-            sources.insert(0, own);
-        } else {
-            sources.clear();
-        }
+            })
+        };
+        let sources = (0..communicator.size()).map(of_rank).collect();
         Self { part, moves, inner, elimination, sources }
     }
 
@@ -77,15 +72,15 @@ impl Kept {
             }
             bytemuck::cast_slice(&numbers).to_vec()
         });
-        let numbers: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
+        let mut values: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
         drop(bytes);
-        let (values, vectors) = numbers.split_at(self.part.matrix().nnz());
-        let (rhs, guess) = vectors.split_at(self.part.unknowns().len());
+        let mut rhs = values.split_off(self.part.matrix().nnz());
+        let guess = rhs.split_off(self.part.unknowns().len());
         Ok(Arranged {
             layout,
-            part: self.part.with_all_values(values.to_vec()),
-            rhs: rhs.to_vec(),
-            guess: (!guess.is_empty()).then(|| guess.to_vec()),
+            part: self.part.with_all_values(values),
+            rhs,
+            guess: Some(guess).filter(|guess| !guess.is_empty()),
             places: Places { divided, moves: self.moves, inner: self.inner.clone() },
             elimination: self.elimination.clone(),
         })

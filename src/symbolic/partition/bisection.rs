@@ -1,6 +1,5 @@
 //! One bisection of a graph by METIS, and what it leaves to be done.
 
-use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use metis::option::{NCuts, Seed};
@@ -24,7 +23,6 @@ const UNEVEN: i64 = 100;
 static CALL: Mutex<()> = Mutex::new(());
 
 /// The graph of some rows, as METIS takes it.
-#[derive(Clone)]
 pub(super) struct Local {
     row_ptr: Vec<Idx>,
     neighbours: Vec<Idx>,
@@ -128,8 +126,8 @@ impl Local {
 }
 
 /// A bisection that is to be made.
-pub(crate) struct Bisection<'a> {
-    pub(super) graph: Cow<'a, Local>,
+pub(crate) struct Bisection {
+    pub(super) graph: Local,
     /// Subdomains of each half.
     pub(super) counts: [usize; 2],
 }
@@ -140,7 +138,7 @@ pub(crate) struct Halves(pub(super) Vec<Idx>);
 /// Makes bisections, which do not depend on each other.
 pub(crate) type Run<'r, E> = &'r mut dyn FnMut(&[Bisection]) -> std::result::Result<Vec<Halves>, E>;
 
-impl Bisection<'_> {
+impl Bisection {
     /// Halves of which none has too few rows, or too much weight.
     ///
     /// # Errors
@@ -154,26 +152,26 @@ impl Bisection<'_> {
 
     /// Bytes of the graph.
     pub(crate) fn bytes(&self) -> usize {
-        let Local { row_ptr, neighbours, weights } = &*self.graph;
+        let Local { row_ptr, neighbours, weights } = &self.graph;
         size_of::<Idx>() * (row_ptr.len() + neighbours.len() + weights.len())
     }
 
     /// The bisection as numbers, behind others.
     pub(crate) fn to_numbers(&self, to: &mut Vec<Idx>) {
-        let Local { row_ptr, neighbours, weights } = &*self.graph;
+        let Local { row_ptr, neighbours, weights } = &self.graph;
         let counts = self.counts.map(|count| count as Idx);
         to.extend([weights.len() as Idx, neighbours.len() as Idx, counts[0], counts[1]]);
         to.extend(row_ptr.iter().chain(neighbours).chain(weights));
     }
 
     /// The bisection at the beginning of `from`, which goes on behind it.
-    pub(crate) fn from_numbers(from: &mut &[Idx]) -> Bisection<'static> {
+    pub(crate) fn from_numbers(from: &mut &[Idx]) -> Self {
         let mut take = |count| taken(from, count);
         let head = take(4);
         let (rows, entries) = (head[0] as usize, head[1] as usize);
         let graph =
             Local { row_ptr: take(rows + 1), neighbours: take(entries), weights: take(rows) };
-        Bisection { graph: Cow::Owned(graph), counts: [head[2] as usize, head[3] as usize] }
+        Self { graph, counts: [head[2] as usize, head[3] as usize] }
     }
 }
 
@@ -231,9 +229,8 @@ mod tests {
 
     #[test]
     fn bisections_are_the_same_elsewhere() {
-        let (path, slab) = (of("poisson3d:9x1x1"), of("poisson3d:8x4x2"));
-        let of = |graph, counts| Bisection { graph: Cow::Borrowed(graph), counts };
-        let here = [of(&path, [1, 2]), of(&slab, [1, 1])];
+        let here = [("poisson3d:9x1x1", [1, 2]), ("poisson3d:8x4x2", [1, 1])]
+            .map(|(source, counts)| Bisection { graph: of(source), counts });
         let (mut sent, mut answered) = (Vec::new(), Vec::new());
         for bisection in &here {
             bisection.to_numbers(&mut sent);

@@ -1,8 +1,6 @@
 //! Division of a graph by multilevel recursive bisection (Karypis and Kumar 1998): few couplings are cut, and parts
 //! have about equal weights. METIS bisects; here is the recursion, in which no part can become empty.
 
-use std::borrow::Cow;
-
 use super::bisection::{Bisection, Local, Run};
 use crate::matrix::pattern::Pattern;
 
@@ -64,13 +62,11 @@ pub(super) fn subdomains<E>(
                 of[row as usize] = (first + at.min(count - 1)) as u32;
             }
         }
-        let local = |part: &Part| Local::new(graph, weights, &part.rows, &mut place);
-        let graphs: Vec<Local> = open.iter().map(local).collect();
-        let bisection = |(part, graph): (&Part, _)| Bisection {
-            graph: Cow::Borrowed(graph),
+        let bisection = |part: &Part| Bisection {
+            graph: Local::new(graph, weights, &part.rows, &mut place),
             counts: part.counts(),
         };
-        let bisections: Vec<Bisection> = open.iter().zip(&graphs).map(bisection).collect();
+        let bisections: Vec<Bisection> = open.iter().map(bisection).collect();
         let made = if bisections.is_empty() { Vec::new() } else { run(&bisections)? };
         parts = open.into_iter().zip(made).flat_map(|(part, of)| part.halved(&of.0)).collect();
     }
