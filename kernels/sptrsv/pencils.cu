@@ -346,29 +346,65 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pencils(const __grid_co
 #endif
 }
 
-// Factors into the order of the steps: a thread block for each thread block and step of a march, a thread for each
-// cell.
+// Factors into the order of the steps, by way of shared memory: a thread block for each thread block and turn of a
+// march, a thread for each of its pencils. Neighbours along x read cells of one plane, or a turn of planes apart, and
+// so numbers that follow one another.
 template <bool BACKWARD>
 __device__ void lay_out(const Pencils& b, const Triangle& of, Stored* __restrict__ to) {
-    const int steps = b.turns * TURN, block = blockIdx.x / steps, t = blockIdx.x % steps;
-    const int lane = threadIdx.x % 32, k = threadIdx.x / 32, i = lane % LX, j = lane / LX;
-    const int cx = BACKWARD ? 1 - k % 2 : k % 2, cy = BACKWARD ? 1 - k / 2 : k / 2;
-    const int x = block % b.across * PX + 2 * i + cx, y = block / b.across * PY + 2 * j + cy;
-    const int z = (BACKWARD ? steps - 1 - t : t) - i - j;
-    double along[3] = {};
-    if (x < b.nx && y < b.ny && (u32)z < (u32)b.nz) {
-        const u32 line = b.nx, plane = b.nx * b.ny, row = z * plane + y * line + x;
-        for (u32 at = of.row_ptr[row]; at < of.row_ptr[row + 1]; ++at) {
-            const u32 far = BACKWARD ? of.col_ind[at] - row : row - of.col_ind[at];
-            along[far == plane ? 2 : far == line ? 1 : 0] = of.val[at];
+    __shared__ __align__(16) Stored records[TURN * RECORD];
+    const int block = blockIdx.x / b.turns, turn = blockIdx.x % b.turns;
+    const int dx = threadIdx.x % PX, dy = threadIdx.x / PX, lag = dx / 2 + dy / 2;
+    const int x = block % b.across * PX + dx, y = block / b.across * PY + dy;
+    const u32 line = b.nx, plane = b.nx * b.ny;
+    // step q of all is step (q + lag) % TURN of this thread
+    const auto z = [&](int q) { return turn * TURN + (q + lag) % TURN - lag; };
+    const auto row = [&](int q) { return z(q) * plane + y * line + x; };
+    u32 first[TURN], count[TURN];
+#pragma unroll
+    for (int q = 0; q < TURN; ++q) {
+        const bool there = x < b.nx && y < b.ny && (u32)z(q) < (u32)b.nz;
+        first[q] = there ? __ldg(of.row_ptr + row(q)) : 0, count[q] = there ? __ldg(of.row_ptr + row(q) + 1) - first[q] : 0;
+    }
+    double along[TURN][3] = {};
+#pragma unroll
+    for (int q = 0; q < TURN; ++q) {
+        const bool near[3] = {BACKWARD ? x + 1 < b.nx : x > 0, BACKWARD ? y + 1 < b.ny : y > 0,
+                              BACKWARD ? z(q) + 1 < b.nz : z(q) > 0};
+        // where no neighbour is missing, columns need not be read
+        if (count[q] == (u32)(near[0] + near[1] + near[2])) {
+            const double* val = of.val + first[q];
+#pragma unroll
+            for (int n = 0; n < 3; ++n) {
+                const int axis = BACKWARD ? n : 2 - n;
+                if (near[axis]) along[q][axis] = __ldg(val++);
+            }
+            count[q] = 0;
         }
     }
-    Stored* const record = to + (size_t)blockIdx.x * RECORD + lane * 2;
-    record[k * 64] = (Stored)along[0], record[k * 64 + 1] = (Stored)along[1];
-    record[(4 + k / 2) * 64 + k % 2] = (Stored)along[2];
+#pragma unroll
+    for (int q = 0; q < TURN; ++q)
+#pragma unroll 1
+        for (u32 at = first[q]; at < first[q] + count[q]; ++at) {
+            const u32 far = BACKWARD ? of.col_ind[at] - row(q) : row(q) - of.col_ind[at];
+            const int axis = far == plane ? 2 : far == line ? 1 : 0;
+#pragma unroll
+            for (int n = 0; n < 3; ++n)
+                if (n == axis) along[q][n] = of.val[at];
+        }
+    const int cell = dx % 2 + dy % 2 * 2, k = BACKWARD ? CELLS - 1 - cell : cell, lane = dy / 2 * LX + dx / 2;
+#pragma unroll
+    for (int q = 0; q < TURN; ++q) {
+        const int step = (q + lag) % TURN;
+        Stored* const record = records + (BACKWARD ? TURN - 1 - step : step) * RECORD + lane * 2;
+        record[k * 64] = (Stored)along[q][0], record[k * 64 + 1] = (Stored)along[q][1];
+        record[(4 + k / 2) * 64 + k % 2] = (Stored)along[q][2];
+    }
+    __syncthreads();
+    uint4* const place = (uint4*)(to + (size_t)(block * b.turns + (BACKWARD ? b.turns - 1 - turn : turn)) * (TURN * RECORD));
+    for (u32 n = threadIdx.x; n < TURN_BYTES / sizeof(uint4); n += COLUMNS) place[n] = ((const uint4*)records)[n];
 }
 
-extern "C" __global__ void __launch_bounds__(COLUMNS)
+extern "C" __global__ void __launch_bounds__(COLUMNS, 8)
 pencils_values(const __grid_constant__ Pencils b, Triangle lower, Triangle upper, Stored* __restrict__ to_lower,
                Stored* __restrict__ to_upper) {
     if (blockIdx.y) lay_out<true>(b, upper, to_upper);

@@ -205,12 +205,20 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 }
             }
         }
+        let (extents, double) = (self.sizes.pencils[0], FactorPrecision::Float64);
         for (name, coupled) in HALVES {
-            let a = self.box_matrix(self.sizes.pencils[0], 1, coupled);
-            let double = FactorPrecision::Float64;
+            let a = self.box_matrix(extents, 1, coupled);
             self.solves(name, &a, 0, double, algorithms)?;
         }
-        Ok(())
+        // cells without the neighbour a plane before, or the one behind
+        let mut gaps = (*self.box_matrix(extents, 1, |_| true)).clone();
+        let (rows, plane) = (gaps.rows(), extents[0] * extents[1]);
+        let ends = gaps.row_ptr().to_vec();
+        let first = (plane..rows).step_by(5).map(|i| ends[i]);
+        let last = (0..rows - plane).step_by(7).map(|i| ends[i + 1] - 1);
+        let lacking: Vec<u32> = first.chain(last).collect();
+        lacking.into_iter().for_each(|at| gaps.values_mut()[at as usize] = 0.0);
+        self.solves("box with gaps", &gaps.without_zeros(), 0, double, algorithms)
     }
 
     /// The backend's choice, which it may make when it has the first factors.

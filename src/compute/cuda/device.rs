@@ -327,6 +327,18 @@ impl Device {
         self.fill(x, 0xff)
     }
 
+    /// A number of which a kernel makes the least that its threads find; set on the device, without an upload.
+    pub(crate) fn least(&self) -> Result<CudaSlice<u64>> {
+        let mut least = self.alloc(1)?;
+        self.mark_absent(&mut least)?;
+        Ok(least)
+    }
+
+    /// What a kernel found, if anything; waits.
+    pub(crate) fn found(&self, least: &CudaSlice<u64>) -> Result<Option<u64>> {
+        Ok(Some(self.host(least)?[0]).filter(|&found| found != u64::MAX))
+    }
+
     /// Makes all of `x` zero.
     pub(crate) fn clear(&self, x: &mut CudaSlice<f64>) -> Result<()> {
         self.fill(x, 0)

@@ -28,9 +28,6 @@ const DELTA: usize = 3;
 /// Threads of a block of the kernels in `fgbilu/acc.cu`.
 const THREADS: u32 = 256;
 
-/// No block without a pivot.
-const REGULAR: u64 = u64::MAX;
-
 /// Storage and order of an execution of FGBILU.
 pub(super) fn analyse(
     k: &Cuda,
@@ -159,15 +156,15 @@ impl Elementwise {
         let fault = |e: DriverError| failed("factorisation", e);
         let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
         let values = d.copied(a.values())?;
-        let error = d.copied(&[REGULAR])?;
+        let error = d.least()?;
         let start = d.event().map_err(fault)?;
         self.launch_factor(d, [&row_ptr, &col_ind], &values, shift, &error).map_err(fault)?;
         let end = d.event().map_err(fault)?;
-        let found = d.host(&error)?[0];
+        let found = d.found(&error)?;
         self.seconds = f64::from(start.elapsed_ms(&end).map_err(fault)?) / 1e3;
-        if found == REGULAR {
+        let Some(found) = found else {
             return Ok(Ok(()));
-        }
+        };
         let (row, within) = ((found >> 32) as usize, found as u32 as usize);
         let absent = self.grid.factors.lacks_diagonal(row);
         // the pivot itself is not kept

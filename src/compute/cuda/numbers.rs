@@ -97,24 +97,22 @@ fn narrowed(
     factors: &Factors,
 ) -> Result<std::result::Result<CudaSlice<f32>, usize>> {
     const THREADS: u32 = 256;
-    /// Nothing is out of range.
-    const NONE: u64 = u64::MAX;
     let fault = |e: DriverError| failed("cannot round the factors", e);
     let (b, bb, p) = (f.block_size, f.block_size * f.block_size, &f.pattern);
     let check = d.kernel(&NARROW, 0, "first_beyond")?;
     let beyond = |values: &CudaSlice<f64>, entries: usize| -> Result<Option<usize>> {
-        let (count, first) = ((entries * bb) as u64, d.copied(&[NONE])?);
+        let (count, first) = ((entries * bb) as u64, d.least()?);
         let blocks = (entries * bb).div_ceil(THREADS as usize).clamp(1, 1 << 14);
         launch!(d, &check, grid(blocks, THREADS); count, *values, first).map_err(fault)?;
-        Ok(Some(d.host(&first)?[0]).filter(|&at| at != NONE).map(|at| at as usize / bb))
+        Ok(d.found(&first)?.map(|at| at as usize / bb))
     };
     let lower = beyond(&factors.lower, p.lower.entries())?.map(|at| p.lower.row_of(at));
     let upper = beyond(&factors.upper, p.upper.entries())?.map(|at| p.upper.row_of(at));
-    let (single, first) = (d.alloc::<f32>(p.rows() * bb)?, d.copied(&[NONE])?);
+    let (single, first) = (d.alloc::<f32>(p.rows() * bb)?, d.least()?);
     let kernel = d.kernel(&NARROW, 0, "narrow_diagonal")?;
     let (rows, size) = (p.rows() as u32, b as u32);
     let config = grid((p.rows() * b).div_ceil(THREADS as usize), THREADS);
     launch!(d, &kernel, config; rows, size, factors.diagonal, single, first).map_err(fault)?;
-    let diagonal = Some(d.host(&first)?[0]).filter(|&at| at != NONE).map(|at| at as usize);
+    let diagonal = d.found(&first)?.map(|at| at as usize);
     Ok([lower, upper, diagonal].into_iter().flatten().min().map_or(Ok(single), Err))
 }

@@ -186,7 +186,7 @@ impl StagedIlu {
             launch!(d, &kernel, config; count, size, rows, values.diagonal)
                 .map_err(|e| failed("cannot prepare the factors", e))?;
         }
-        Ok((values, d.copied(&[u64::MAX])?, Compressed::copied(d, a)?))
+        Ok((values, d.least()?, Compressed::copied(d, a)?))
     }
 
     /// `L v = r` in the rows of a stage; where there is one subdomain, all of `z = (L D U')^-1 r`.

@@ -169,9 +169,6 @@ pub(super) struct Factorisation {
     seconds: f64,
 }
 
-/// No singular block; all bits are set.
-const REGULAR: u64 = u64::MAX;
-
 impl Factorisation {
     pub(super) fn new(
         d: &Device,
@@ -220,8 +217,7 @@ impl Factorisation {
             diagonal: d.alloc(pattern.rows() * bb)?,
             upper: d.alloc(pattern.upper.entries() * bb)?,
         };
-        let mut error = d.alloc::<u64>(1)?;
-        d.mark_absent(&mut error)?;
+        let error = d.least()?;
         if !d.span("take", || by.take(d, a, s))? {
             let order = Order::Host(Cow::Owned(Schedule::lower(pattern)));
             *by = rows::new(d, s, analysis::Rows::of(pattern), &order)?;
@@ -249,10 +245,9 @@ pub(super) fn singular(
     values: &Factors,
     error: &CudaSlice<u64>,
 ) -> Result<Option<SingularBlock>> {
-    let found = d.host(error)?[0];
-    if found == REGULAR {
+    let Some(found) = d.found(error)? else {
         return Ok(None);
-    }
+    };
     let fault = |e: DriverError| failed("factorisation", e);
     let (row, bb) = ((found >> 32) as usize, pattern.block_size().pow(2));
     let block = values.diagonal.slice(row * bb..=row * bb);

@@ -136,8 +136,8 @@ struct Pencils {
     diagonal: Option<Rc<Numbers>>,
     _exchange: CudaSlice<f64>,
     _launches: CudaSlice<u32>,
-    /// Thread blocks that lay factors out for a triangle.
-    records: usize,
+    /// Thread blocks that lay factors out for a triangle: one for each turn of each march.
+    turns: usize,
     bytes: Bytes,
 }
 
@@ -222,7 +222,7 @@ impl Pencils {
             lower,
             upper,
             diagonal: None,
-            records,
+            turns: plan.count() * plan.turns,
             bytes: Bytes {
                 held: factors + size_of_val(&0.0) * exchange.len(),
                 moved: factors + 2 * size_of_val(&0.0) * rows,
@@ -236,7 +236,7 @@ impl Pencils {
 impl Solve for Pencils {
     fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
-        let mut config = grid(self.records, COLUMNS as u32);
+        let mut config = grid(self.turns, COLUMNS as u32);
         config.grid_dim.1 = 2;
         self.argument.diagonal = v.diagonal.address();
         self.diagonal = Some(v.diagonal);
