@@ -28,11 +28,6 @@ pub(super) struct Source<'a> {
     pub(super) guess: Option<&'a [f64]>,
 }
 
-/// Numbers that name themselves, from 0.
-pub(super) fn numbered(count: usize) -> Vec<f64> {
-    (0..count).map(|number| number as f64).collect()
-}
-
 impl Kept {
     /// Of a system whose entries and right-hand side name themselves ([`numbered`]); collective.
     pub(super) fn new(communicator: &dyn Communicator, arranged: Arranged) -> Self {
@@ -62,7 +57,7 @@ impl Kept {
         source: Option<Source>,
     ) -> Result<Arranged<'a>> {
         let layout = Layout::new(&divided.starts, case.block_size, communicator.size())?;
-        let bytes = communicator.scatter(&mut |rank| {
+        let mut values = communicator.scatter_numbers(&mut |rank| {
             let Source { a, b, guess } = source.expect("the first rank has it");
             let [entries, unknowns] = &self.sources[rank];
             let mut numbers = Vec::with_capacity(entries.len() + 2 * unknowns.len());
@@ -70,10 +65,8 @@ impl Kept {
             for vector in [Some(b), guess].into_iter().flatten() {
                 numbers.extend(unknowns.iter().map(|&at| vector[at as usize]));
             }
-            bytemuck::cast_slice(&numbers).to_vec()
+            numbers
         });
-        let mut values: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
-        drop(bytes);
         let mut rhs = values.split_off(self.part.matrix().nnz());
         let guess = rhs.split_off(self.part.unknowns().len());
         Ok(Arranged {

@@ -23,6 +23,11 @@ pub trait Communicator {
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>);
     /// What the first rank makes for each rank, one after the other.
     fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8>;
+    /// As [`scatter`](Self::scatter), of numbers.
+    fn scatter_numbers(&self, make: &mut dyn FnMut(usize) -> Vec<f64>) -> Vec<f64> {
+        let make = &mut |rank| bytemuck::cast_slice(&make(rank)).to_vec();
+        bytemuck::pod_collect_to_vec(&self.scatter(make))
+    }
     /// As [`all_gather`](Self::all_gather), on the first rank alone; nothing on the others.
     fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
     /// What the rank `from` makes, on the first rank; nothing on the others.

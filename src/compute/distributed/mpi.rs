@@ -5,6 +5,7 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
+use bytemuck::Pod;
 use mpi::ffi;
 
 use super::communicator::{Communicator, Exchange, Gathering, Message};
@@ -43,12 +44,23 @@ fn send(to: usize, tag: c_int, bytes: &[u8]) {
     bytes.chunks(LONGEST).for_each(|piece| send_piece(to, tag, piece));
 }
 
-fn receive(from: usize, tag: c_int) -> Vec<u8> {
+fn receive<T: Pod>(from: usize, tag: c_int) -> Vec<T> {
     let mut len = [0; 8];
     receive_piece(from, tag, &mut len);
-    let mut bytes = vec![0; u64::from_le_bytes(len) as usize];
+    let mut all = vec![T::zeroed(); u64::from_le_bytes(len) as usize / size_of::<T>()];
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut all);
     bytes.chunks_mut(LONGEST).for_each(|piece| receive_piece(from, tag, piece));
-    bytes
+    all
+}
+
+/// See [`Communicator::scatter`].
+fn scatter<T: Pod>(world: &World, make: &mut dyn FnMut(usize) -> Vec<T>) -> Vec<T> {
+    if World::rank(world) > 0 {
+        return receive(0, SCATTERED);
+    }
+    let others = 1..World::size(world);
+    others.for_each(|rank| send(rank, SCATTERED, bytemuck::cast_slice(&make(rank))));
+    make(0)
 }
 
 /// Counts and places of each rank's numbers.
@@ -124,11 +136,11 @@ impl Communicator for World {
     }
 
     fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8> {
-        if World::rank(self) > 0 {
-            return receive(0, SCATTERED);
-        }
-        (1..World::size(self)).for_each(|rank| send(rank, SCATTERED, &make(rank)));
-        make(0)
+        scatter(self, make)
+    }
+
+    fn scatter_numbers(&self, make: &mut dyn FnMut(usize) -> Vec<f64>) -> Vec<f64> {
+        scatter(self, make)
     }
 
     fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {

@@ -7,6 +7,11 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::matrix::Csr;
 
+/// Numbers that name themselves, from 0: values in their place tell where each one goes.
+pub(crate) fn numbered(count: usize) -> Vec<f64> {
+    (0..count).map(|number| number as f64).collect()
+}
+
 /// Consecutive block rows of a rank, and what it knows of others: rows around them, and columns. All have places
 /// here, which ascend with their numbers.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::{Communicator, Exchange, Message};
 use crate::compute::distributed::halo::{Asked, ask, messages};
-use crate::compute::distributed::part::Part;
+use crate::compute::distributed::part::{Part, numbered};
 use crate::compute::distributed::{
     Distributed, FactorBlocks, Local, Route, StagePart, StagedSolves,
 };
@@ -39,6 +39,33 @@ pub struct Exact<K: Local> {
     /// What new values take: the rows of the factors, and blocks from rank to rank after each stage.
     rows: Rows,
     shares: Vec<Blocks>,
+    /// Found when values first change.
+    source: Option<Source>,
+}
+
+/// The matrix of a rank's factors, filled with values again and again.
+struct Source {
+    a: Csr,
+    /// Of each entry its place among those of the part.
+    from: Vec<u32>,
+}
+
+impl Source {
+    fn new(rows: &Rows, part: &Part) -> Result<Self> {
+        let a = values(
+            rows,
+            &part.with_all_values(numbered(part.matrix().nnz())),
+            &Columns::of(rows, part),
+        )?;
+        let from = a.values().iter().map(|&number| number as u32).collect();
+        Ok(Self { a, from })
+    }
+
+    fn fill(&mut self, part: &Part) {
+        let values = part.matrix().values();
+        let pairs = self.a.values_mut().iter_mut().zip(&self.from);
+        pairs.for_each(|(to, &at)| *to = values[at as usize]);
+    }
 }
 
 /// Values of solves from rank to rank, after a stage.
@@ -213,7 +240,7 @@ impl<K: Local> Exact<K> {
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
-        let mut made = Self { ilu, passes, blocks, v: RefCell::new(v), rows, shares };
+        let mut made = Self { ilu, passes, blocks, v: RefCell::new(v), rows, shares, source: None };
         phases.begin(Phase::Numeric);
         made.factorise(k, part, &a, settings.shift.fixed())?;
         Ok(made)
@@ -420,10 +447,12 @@ impl<K: Local> Renewed<K> for Exact<K> {
         phases: &mut dyn Phases,
     ) -> Result<Kept, SetupFailure> {
         phases.begin(Phase::Numeric);
-        let a = values(&self.rows, part, &Columns::of(&self.rows, part));
-        let a = k.together(a.map_err(SetupFailure::from))?;
-        self.factorise(k, part, &a, settings.shift.fixed())?;
-        Ok(Kept::Analysis)
+        let source = self.source.take().map_or_else(|| Source::new(&self.rows, part), Ok);
+        let mut source = k.together(source.map_err(SetupFailure::from))?;
+        source.fill(part);
+        let made = self.factorise(k, part, &source.a, settings.shift.fixed());
+        self.source = Some(source);
+        made.map(|()| Kept::Analysis)
     }
 }
 
