@@ -75,10 +75,7 @@ impl<T: Pod> Buffer<T> {
         let bytes = if bytes < HUGE / 4 * 3 { bytes } else { whole };
         let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
         #[cfg(target_os = "linux")]
-        for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
-            // older systems refuse, and then pages come as touched
-            let _ = map.advise(wish);
-        }
+        populate(&map);
         Ok(Self { bytes: Bytes::Mapped(map), len, of: PhantomData })
     }
 }
@@ -105,6 +102,21 @@ impl<T: Pod> DerefMut for Buffer<T> {
         };
         &mut bytemuck::cast_slice_mut(bytes)[..self.len]
     }
+}
+
+/// Takes all pages, huge ones where they are granted: in a pool by its threads.
+#[cfg(target_os = "linux")]
+fn populate(map: &MmapMut) {
+    use memmap2::Advice::{HugePage, PopulateWrite};
+    /// Bytes that a thread takes at a time.
+    const PIECE: usize = 4 * HUGE;
+    let threads = Threads::when(rayon::current_thread_index().is_some());
+    // older systems refuse, and then pages come as touched
+    let _ = map.advise(HugePage);
+    threads.for_each(map.len().div_ceil(PIECE), 1, |piece| {
+        let from = piece * PIECE;
+        let _ = map.advise_range(PopulateWrite, from, PIECE.min(map.len() - from));
+    });
 }
 
 /// Bytes of a huge page.

@@ -1,11 +1,17 @@
 //! Chunks of consecutive rows, what each needs, and which thread does which.
 
+use crate::base::memory;
+use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
+use crate::symbolic::Schedule;
 
 /// Cost of waiting for another thread, in numbers that a thread reads meanwhile.
 pub(super) const WAIT: u64 = 1024;
 /// Rows of the smallest chunks.
 pub(super) const SMALLEST: usize = 16;
+/// Rows, and chunks, that a thread looks at together.
+const PART: usize = 1 << 14;
+const CHUNKS: usize = PART / SMALLEST;
 
 /// Direction of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,50 +60,71 @@ impl Graph {
     /// Chunks of about [`SMALLEST`] rows; none when nearly every entry connects two chunks of its
     /// own, as in a random order.
     pub(super) fn of_chunks(
+        threads: Threads,
         pattern: PatternView,
         sweep: Sweep,
-        numbers: impl Fn(usize, usize) -> u64,
+        numbers: impl Fn(usize, usize) -> u64 + Sync,
     ) -> Option<Self> {
         let rows = pattern.row_ptr.len() - 1;
-        // ends of runs
-        let mut begins = Vec::new();
-        for step in 0..rows {
-            let columns = pattern.row(sweep.row(step, rows));
+        let of_step = |step: usize| pattern.row(sweep.row(step, rows));
+        let begins_run = |&step: &usize| {
             let nearest = match sweep {
-                Sweep::Forward => columns.last(),
-                Sweep::Backward => columns.first(),
+                Sweep::Forward => of_step(step).last(),
+                Sweep::Backward => of_step(step).first(),
             };
-            if step == 0 || nearest.is_none_or(|&j| sweep.row(j as usize, rows) != step - 1) {
-                begins.push(step as u32);
-            }
-        }
-        begins.push(rows as u32);
+            step == 0 || nearest.is_none_or(|&j| sweep.row(j as usize, rows) != step - 1)
+        };
+        let begins = threads.map(rows.div_ceil(PART), 1, |part| {
+            let steps = part * PART..((part + 1) * PART).min(rows);
+            steps.filter(begins_run).map(|step| step as u32).collect::<Vec<_>>()
+        });
+        let begins: Vec<u32> = begins.into_iter().flatten().chain([rows as u32]).collect();
         let mut graph = Self::with_starts(&begins, SMALLEST);
-        let mut chunk_of = vec![0u32; rows];
-        for (c, w) in graph.start.windows(2).enumerate() {
-            chunk_of[w[0] as usize..w[1] as usize].fill(c as u32);
-        }
-        let most = pattern.entries() / 2;
-        let mut seen = vec![u32::MAX; graph.chunks()];
-        for c in 0..graph.chunks() {
-            let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
-            let mut entries = 0;
-            for step in steps.clone() {
-                let columns = pattern.row(sweep.row(step, rows));
-                entries += columns.len();
-                for &j in columns {
-                    let d = chunk_of[sweep.row(j as usize, rows)];
-                    if d != c as u32 && seen[d as usize] != c as u32 {
-                        seen[d as usize] = c as u32;
-                        graph.needs.push(d);
+        let chunks = graph.chunks();
+        let mut chunk_of = memory::zeroed::<u32>(rows);
+        threads.chunks(&mut chunk_of, PART, 1, |part, of_part| {
+            let first = (part * PART) as u32;
+            let mut chunk = graph.start.partition_point(|&start| start <= first) - 1;
+            for (step, of_step) in (first..).zip(of_part) {
+                chunk += usize::from(graph.start[chunk + 1] == step);
+                *of_step = chunk as u32;
+            }
+        });
+        // each part of chunks: their weights, and for each how many it needs, and these
+        let seen = || vec![u32::MAX; chunks];
+        let parts = threads.map_with(chunks.div_ceil(CHUNKS), 1, seen, |seen, part| {
+            let own = part * CHUNKS..((part + 1) * CHUNKS).min(chunks);
+            let (mut weight, mut counts, mut needs) = (Vec::new(), Vec::new(), Vec::new());
+            for c in own {
+                let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
+                let (mut entries, before, length) = (0, needs.len(), steps.len());
+                for columns in steps.map(of_step) {
+                    entries += columns.len();
+                    for &j in columns {
+                        let d = chunk_of[sweep.row(j as usize, rows)];
+                        if d != c as u32 && seen[d as usize] != c as u32 {
+                            seen[d as usize] = c as u32;
+                            needs.push(d);
+                        }
                     }
                 }
+                weight.push(numbers(length, entries));
+                counts.push((needs.len() - before) as u32);
             }
-            if graph.needs.len() > most {
-                return None;
-            }
-            graph.weight.push(numbers(steps.len(), entries));
-            graph.needs_ptr.push(graph.needs.len() as u32);
+            (weight, counts, needs)
+        });
+        let all: usize = parts.iter().map(|(_, _, needs)| needs.len()).sum();
+        if 2 * all > pattern.entries() {
+            return None;
+        }
+        let mut end = 0;
+        for (weight, counts, needs) in parts {
+            graph.weight.extend(weight);
+            graph.needs.extend(needs);
+            graph.needs_ptr.extend(counts.into_iter().map(|count| {
+                end += count;
+                end
+            }));
         }
         Some(graph)
     }
@@ -200,8 +227,8 @@ impl Graph {
             }
             level_weight[l as usize] += self.weight[c];
         }
-        let mut order: Vec<u32> = (0..chunks as u32).collect();
-        order.sort_by_key(|&c| level[c as usize]); // stable: increasing within a level
+        // increasing within a level
+        let order = Schedule::from_levels(&level).rows;
         let mut before = vec![0u64; level_weight.len()];
         let mut owner = vec![0u32; chunks];
         let mut ready = vec![0u64; chunks];
@@ -238,7 +265,8 @@ mod tests {
         let a = problem::load("poisson3d:40x3x3", ReadAs::Expanded).expect("generator").matrix;
         let p = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).expect("small");
         let base =
-            Graph::of_chunks(p.lower.view(), Sweep::Forward, |rows, _| rows as u64).expect("grid");
+            Graph::of_chunks(Threads::One, p.lower.view(), Sweep::Forward, |rows, _| rows as u64)
+                .expect("grid");
         assert_eq!(base.start[..5], [0, 13, 26, 40, 53]);
         assert_eq!(base.merged(64).start, (0..=360).step_by(40).collect::<Vec<u32>>());
         let planes = base.merged(64).merged(128);

@@ -25,10 +25,11 @@ pub(super) use supernodes::Supernodes;
 
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
+use crate::base::threads::{Threads, on_each};
 use crate::compute::Trisolve;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
-use crate::matrix::pattern::PatternView;
+use crate::matrix::pattern::{Pattern, PatternView};
 use crate::symbolic::{FillPattern, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
@@ -76,13 +77,14 @@ impl BlockIlu {
         } else {
             (OnceLock::new(), None)
         };
-        let threads = if parallel { rayon::current_num_threads() } else { 1 };
+        let threads = Threads::when(parallel);
+        let runs = |of: &Pattern| Runs::of(threads, of.view());
         Self {
-            spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
+            spaces: Workspace::of_each(threads, pattern),
             values: Values::zeros(pattern, precision),
-            supernodes: Supernodes::of(pattern),
+            supernodes: Supernodes::of(threads, pattern),
             runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
-                .then(|| Some([Runs::of(pattern.lower.view())?, Runs::of(pattern.upper.view())?]))
+                .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
                 .flatten(),
             pattern: Arc::clone(pattern),
             plan,
@@ -209,16 +211,26 @@ struct Update {
 const AHEAD: usize = 4;
 
 impl Workspace {
-    fn new(pattern: &FillPattern) -> Self {
+    /// That of each thread, made by it.
+    fn of_each(threads: Threads, pattern: &FillPattern) -> Vec<Mutex<Self>> {
         let (rows, b) = (pattern.rows(), pattern.block_size());
-        let (row, position) = if b == 1 {
-            (Buffer::zeros(rows), Buffer::zeros(0))
-        } else {
-            let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
-            let longest = (0..rows).map(length).max().unwrap_or(0);
-            (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
+        let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+        let longest = |most: usize, i| most.max(length(i));
+        let sizes = match b {
+            1 => [rows, 0],
+            _ => [threads.fold(rows, 1 << 14, || 0, longest, usize::max) * b * b, rows],
         };
+        let new = |_| Mutex::new(Self::new(sizes));
+        match threads {
+            Threads::One => vec![new(0)],
+            Threads::Pool => on_each(new),
+        }
+    }
+
+    /// For so many numbers of a row, and columns.
+    fn new([row, columns]: [usize; 2]) -> Self {
         let (updates, ends, repeated, supernodes) = Default::default();
+        let (row, position) = (Buffer::zeros(row), Buffer::zeros(columns));
         Self { row, position, updates, ends, repeated, supernodes }
     }
 }

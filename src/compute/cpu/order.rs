@@ -6,11 +6,13 @@
 //! the sequential sweep does. Where chunks leave too little to do at the same time, levels are
 //! used. Threads wait for each other point to point, through counters of finished tasks.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
-use crate::base::threads::on_each;
+use crate::base::memory;
+use crate::base::threads::{Threads, on_each};
 use crate::compute::SingularBlock;
 use crate::matrix::pattern::{Pattern, PatternView};
 use crate::symbolic::{FillPattern, Schedule};
@@ -71,14 +73,19 @@ impl Order {
         let serial_rows = serial_rows(all, rows, threads);
         let weight = all / rows.max(1) as u64;
         let by_level = level_cost(schedule, weight + weight / 2 + SCATTERED, serial_rows, threads);
+        let merged = |(graph, target): &(Graph, usize)| {
+            (2 * target <= LARGEST).then(|| (graph.merged(2 * target), 2 * target))
+        };
+        let smallest =
+            Graph::of_chunks(Threads::Pool, pattern, sweep, numbers).map(|graph| (graph, SMALLEST));
+        let graphs = std::iter::successors(smallest, merged).map(|(graph, _)| graph).collect();
+        let assigned = Threads::Pool.each(graphs, |graph: Graph| {
+            let assignment = graph.assign(threads);
+            (graph, assignment)
+        });
         let mut best: Option<(Graph, Assignment)> = None;
         let mut least = u64::MAX;
-        let mut next = Graph::of_chunks(pattern, sweep, numbers);
-        let mut target = SMALLEST;
-        while let Some(graph) = next {
-            let assignment = graph.assign(threads);
-            target *= 2;
-            next = (target <= LARGEST).then(|| graph.merged(target));
+        for (graph, assignment) in assigned {
             // longer chunks stream better than the estimate knows
             least = least.min(assignment.cost);
             if assignment.cost <= least + least / 16 {
@@ -98,7 +105,9 @@ impl Order {
     /// they have.
     pub(super) fn both(pattern: &FillPattern) -> (Option<[Self; 2]>, [usize; 2]) {
         let threads = rayon::current_num_threads();
-        let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
+        let all = Threads::Pool;
+        let (lower, upper) =
+            rayon::join(|| Schedule::lower_on(all, pattern), || Schedule::upper_on(all, pattern));
         let levels = [lower.levels(), upper.levels()];
         if pattern.numbers() < NARROW * levels[0].max(levels[1]) {
             return (None, levels);
@@ -139,21 +148,33 @@ impl Order {
 
     fn from_chunks(graph: &Graph, assignment: &Assignment, sweep: Sweep, threads: usize) -> Self {
         let rows = graph.rows();
-        let mut order = Self::empty(threads);
+        let mut order = Self { rows: memory::zeroed(rows), ..Self::empty(threads) };
         let mut known = vec![0; threads * threads];
         let mut place = vec![0u32; graph.chunks()];
+        let (mut of_chunks, mut rest) = (Vec::with_capacity(graph.chunks()), &mut order.rows[..]);
+        for &c in &assignment.order {
+            let steps = graph.start[c as usize]..graph.start[c as usize + 1];
+            let (here, behind) = rest.split_at_mut(steps.len());
+            rest = behind;
+            of_chunks.push((here, steps));
+        }
+        Threads::Pool.each(of_chunks, |(to, steps): (&mut [u32], Range<u32>)| {
+            for (to, step) in to.iter_mut().zip(steps) {
+                *to = sweep.row(step as usize, rows) as u32;
+            }
+        });
+        let mut end = 0;
         for &c in &assignment.order {
             let c = c as usize;
-            let start = order.rows.len() as u32;
-            let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
-            order.rows.extend(steps.map(|step| sweep.row(step, rows) as u32));
+            let start = end;
+            end += graph.start[c + 1] - graph.start[c];
             let owner = assignment.owner[c];
             let waits = graph.needs(c).iter().map(|&d| Wait {
                 thread: assignment.owner[d as usize],
                 tasks: place[d as usize] + 1,
             });
             let at = order.threads[owner as usize].len() as u32;
-            order.push(owner as usize, start, waits, &mut known);
+            order.push(owner as usize, start..end, waits, &mut known);
             place[c] = at;
         }
         order
@@ -181,18 +202,18 @@ impl Order {
                 order.rows.extend_from_slice(&schedule.rows[part(t)..part(t + 1)]);
                 let waits =
                     (0..threads as u32).map(|u| Wait { thread: u, tasks: before[u as usize] });
-                order.push(t, part(t) as u32, waits, &mut known);
+                order.push(t, part(t) as u32..part(t + 1) as u32, waits, &mut known);
             }
         }
         order
     }
 
-    /// Adds a task of the rows from `start` to the end; leaves out waits for what the thread has
+    /// Adds a task of rows, given by their places; leaves out waits for what the thread has
     /// waited for already.
     fn push(
         &mut self,
         thread: usize,
-        start: u32,
+        rows: Range<u32>,
         waits: impl Iterator<Item = Wait>,
         known: &mut [u32],
     ) {
@@ -210,7 +231,7 @@ impl Order {
             }
         }
         let waits = (first_wait as u32, self.waits.len() as u32);
-        self.threads[thread].push(Task { rows: (start, self.rows.len() as u32), waits });
+        self.threads[thread].push(Task { rows: (rows.start, rows.end), waits });
     }
 
     /// Runs `work(rows)` as [`run_with`](Self::run_with) does. Compiled once, not for every kernel.
@@ -393,9 +414,10 @@ mod tests {
             let p = filled(grid, k);
             for (pattern, sweep, schedule) in sides(&p) {
                 for threads in [1, 2, 3, 7] {
-                    let base =
-                        Graph::of_chunks(pattern, sweep, |rows, entries| (rows + entries) as u64)
-                            .expect("grid");
+                    let base = Graph::of_chunks(Threads::Pool, pattern, sweep, |rows, entries| {
+                        (rows + entries) as u64
+                    })
+                    .expect("grid");
                     for graph in [base.merged(40), base] {
                         let order =
                             Order::from_chunks(&graph, &graph.assign(threads), sweep, threads);
@@ -427,7 +449,7 @@ mod tests {
         let scattered =
             FillPattern::new(pattern, Pattern::new(vec![0; n as usize + 1], vec![]), Vec::new());
         let [(pattern, sweep, schedule), _] = sides(&scattered);
-        assert!(Graph::of_chunks(pattern, sweep, |rows, _| rows as u64).is_none());
+        assert!(Graph::of_chunks(Threads::Pool, pattern, sweep, |rows, _| rows as u64).is_none());
         let order = Order::new(pattern, sweep, &schedule, 8, 2);
         assert!(order.threads[1].len() > 1);
         check(&order, pattern);

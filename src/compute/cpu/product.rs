@@ -79,7 +79,10 @@ struct Compressed {
 
 impl Compressed {
     fn new(a: &Arc<Csr>) -> Self {
-        Self { a: Arc::clone(a), runs: Runs::of(PatternView::new(a.row_ptr(), a.col_ind())) }
+        Self {
+            a: Arc::clone(a),
+            runs: Runs::of(Threads::Pool, PatternView::new(a.row_ptr(), a.col_ind())),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
 
 /// Mean rows of a run below which rows are taken one by one.
@@ -13,8 +14,8 @@ pub(super) struct Runs(Vec<u32>);
 
 impl Runs {
     /// Those of a pattern; `None` where they are short.
-    pub(super) fn of(pattern: PatternView) -> Option<Self> {
-        ends(pattern).map(Self)
+    pub(super) fn of(threads: Threads, pattern: PatternView) -> Option<Self> {
+        ends(threads, pattern).map(Self)
     }
 
     /// Bytes of indices that a product reads: the columns of the first row of each run, where it begins and ends, and
@@ -68,10 +69,13 @@ macro_rules! with_columns {
 pub(super) use with_columns;
 
 /// Ends of the runs; `None` where they are short.
-fn ends(of: PatternView) -> Option<Vec<u32>> {
-    /// Rows that are looked at together.
+fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
+    /// Rows that are looked at together, and by a thread.
     const TOGETHER: usize = 16;
+    const PART: usize = 1 << 14;
     let rows = of.row_ptr.len() - 1;
+    let size = if threads == Threads::One { rows.max(1) } else { PART };
+    let length = |row: usize| of.row_ptr[row + 1] - of.row_ptr[row];
     // whether so many rows from `at` on have `length` columns each, one more than those of the row before
     let continues = |at: usize, count: usize, length: u32| {
         let of_rows = of.row_ptr[at..=at + count].windows(2);
@@ -83,22 +87,29 @@ fn ends(of: PatternView) -> Option<Vec<u32>> {
             pairs.fold(0, |all, (&a, &b)| all | (a.wrapping_add(1) ^ b)) == 0
         }
     };
-    let (mut ends, mut end) = (Vec::new(), 0);
-    while end < rows {
-        let length = of.row_ptr[end + 1] - of.row_ptr[end];
-        end += 1;
-        while end + TOGETHER <= rows && continues(end, TOGETHER, length) {
-            end += TOGETHER;
+    // the ends before a part and in it
+    let of_part = |part: usize| {
+        let (mut ends, mut end, last) = (Vec::new(), part * size, rows.min((part + 1) * size));
+        if end > 0 && !continues(end, 1, length(end - 1)) {
+            ends.push(end as u32);
         }
-        while end < rows && continues(end, 1, length) {
+        while end < last && ends.len() * FEWEST <= rows {
+            let length = length(end);
             end += 1;
+            while end + TOGETHER <= last && continues(end, TOGETHER, length) {
+                end += TOGETHER;
+            }
+            while end < last && continues(end, 1, length) {
+                end += 1;
+            }
+            if end < last || end == rows {
+                ends.push(end as u32);
+            }
         }
-        ends.push(end as u32);
-        if ends.len() * FEWEST > rows {
-            return None;
-        }
-    }
-    Some(ends)
+        ends
+    };
+    let ends = threads.map(rows.div_ceil(size), 1, of_part).concat();
+    (ends.len() * FEWEST <= rows).then_some(ends)
 }
 
 #[cfg(test)]
@@ -117,7 +128,7 @@ mod tests {
             let whole = PatternView::new(a.row_ptr(), a.col_ind());
             let n = a.rows();
             for of in [pattern.lower.view(), pattern.upper.view(), whole] {
-                let runs = Runs::of(of).unwrap();
+                let runs = Runs::of(Threads::One, of).unwrap();
                 assert!(runs.0.len() * FEWEST <= n);
                 for rows in [0..n, 5..n, 0..7, 13..14, 12..n - 3, 9..9] {
                     let ahead: Vec<_> = runs.ahead(rows.clone()).collect();
@@ -141,6 +152,21 @@ mod tests {
         let a = load("poisson3d:9", ReadAs::Expanded).unwrap().matrix;
         let order: Vec<u32> = (0..729).map(|i| i * 200 % 729).collect();
         let a = a.permuted(&order);
-        assert!(Runs::of(PatternView::new(a.row_ptr(), a.col_ind())).is_none());
+        assert!(Runs::of(Threads::One, PatternView::new(a.row_ptr(), a.col_ind())).is_none());
+    }
+
+    #[test]
+    fn threads_find_the_runs_of_one() {
+        // parts of threads end within lines, and at their ends
+        for (name, fill) in [("poisson3d:64x32x20", 0), ("poisson3d:37x41x30", 1)] {
+            let a = load(name, ReadAs::Expanded).unwrap().matrix;
+            let pattern = iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap();
+            for of in [&pattern.lower, &pattern.upper] {
+                let [one, all] =
+                    [Threads::One, Threads::Pool].map(|on| ends(on, of.view()).unwrap());
+                assert_eq!(one.last(), Some(&(a.rows() as u32)));
+                assert_eq!(one, all);
+            }
+        }
     }
 }

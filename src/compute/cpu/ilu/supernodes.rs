@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::super::block::{BlockSize, Fixed};
 use super::super::simd::Simd;
 use super::{Job, reversed};
+use crate::base::threads::Threads;
 use crate::compute::SingularBlock;
 use crate::symbolic::FillPattern;
 
@@ -24,7 +25,7 @@ pub(in super::super) struct Supernodes {
 
 impl Supernodes {
     /// Those of the factors; `None` where fewer than half of the rows are in any with others.
-    pub(super) fn of(pattern: &FillPattern) -> Option<Self> {
+    pub(super) fn of(threads: Threads, pattern: &FillPattern) -> Option<Self> {
         if pattern.block_size() > 1 || !pattern.no_diagonal.is_empty() {
             return None;
         }
@@ -39,16 +40,17 @@ impl Supernodes {
                 && longer_l[..l.len()] == *l
                 && longer_u[1..] == *u
         };
-        let mut places = vec![0; pattern.rows()];
-        let mut alone = 0;
-        for i in 0..places.len() {
-            let place = if i == 0 { 0 } else { usize::from(places[i - 1]) + 1 };
-            if place > 0 && place < MOST && continues(i) {
-                places[i] = place as u8;
-                alone -= usize::from(place == 1);
-            } else {
-                alone += 1;
+        let mut places: Vec<u8> =
+            threads.map(pattern.rows(), 1 << 14, |i| u8::from(i > 0 && continues(i)));
+        let (mut alone, mut place) = (0, 0);
+        for of_row in &mut places {
+            place = if *of_row > 0 && place + 1 < MOST as u8 { place + 1 } else { 0 };
+            match place {
+                0 => alone += 1,
+                1 => alone -= 1,
+                _ => {}
             }
+            *of_row = place;
         }
         (2 * alone < places.len()).then_some(Self { places })
     }
