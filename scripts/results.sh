@@ -53,7 +53,7 @@ machine() {
     echo "revision: ${revision:-$(git rev-parse --short=12 HEAD)}"
     sed -n 's/^model name[^:]*: */processor: /p' /proc/cpuinfo | sort -u
     machine before
-} >"$out/machine.txt"
+} >>"$out/machine.txt" # a run that goes on adds its own
 code=0
 "$here/$script" "$scratch" "$out" || code=$?
 {
