@@ -109,7 +109,7 @@ impl<T: Pod> DerefMut for Buffer<T> {
 fn populate(map: &MmapMut) {
     use memmap2::Advice::{HugePage, PopulateWrite};
     /// Bytes that a thread takes at a time.
-    const PIECE: usize = 4 * HUGE;
+    const PIECE: usize = HUGE;
     let threads = Threads::when(rayon::current_thread_index().is_some());
     // older systems refuse, and then pages come as touched
     let _ = map.advise(HugePage);

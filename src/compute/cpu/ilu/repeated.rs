@@ -201,24 +201,28 @@ mod tests {
     fn another_matrix_on_the_pattern_is_not_taken_for_one_that_repeats() {
         let a = problem::load("poisson3d:20x5x4", ReadAs::Expanded).expect("a generator").matrix;
         let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).expect("small");
-        // without some entries, with one outside the pattern
-        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-        for i in 0..a.rows() {
-            let (cols, row) = a.row(i);
-            for (&j, &v) in cols.iter().zip(row) {
-                if !(i + j as usize).is_multiple_of(11) || i == j as usize {
-                    col_ind.push(j);
-                    values.push(v + 0.01 * (i % 7) as f64);
+        // without some entries, with one outside the pattern, and beyond the reach of its rows
+        let other = |outside: bool| {
+            let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+            for i in 0..a.rows() {
+                let (cols, row) = a.row(i);
+                for (&j, &v) in cols.iter().zip(row) {
+                    if !(i + j as usize).is_multiple_of(11) || i == j as usize {
+                        col_ind.push(j);
+                        values.push(v + 0.01 * (i % 7) as f64);
+                    }
                 }
+                if i == 130 && outside {
+                    col_ind.push(399);
+                    values.push(3.0);
+                }
+                row_ptr.push(col_ind.len() as u32);
             }
-            if i == 130 {
-                col_ind.push(399);
-                values.push(3.0);
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-        let other = Csr::new(400, 400, row_ptr, col_ind, values).expect("valid");
-        let without = factors(&other, plain(&p), 0.0).expect("pivots");
+            Csr::new(400, 400, row_ptr, col_ind, values).expect("valid")
+        };
+        let without = factors(&other(false), plain(&p), 0.0).expect("pivots");
+        let other = other(true);
+        assert_eq!(factors(&other, plain(&p), 0.0).expect("pivots"), without);
         assert_eq!(factors(&other, p, 0.0).expect("pivots"), without);
     }
 
