@@ -186,10 +186,8 @@ impl<'a> Job<'a> {
 
 /// Scratch of one thread.
 pub(super) struct Workspace {
-    /// Blocks of the current row: lower, diagonal, upper. For b = 1 the columns instead that rows can reach.
+    /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
     row: Buffer<f64>,
-    /// For b = 1: row i begins with column i less this one; with the first column where there is none.
-    below: Option<usize>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
     position: Buffer<u32>,
     /// Updates of the current row, p by p, and where those of each p end.
@@ -216,28 +214,24 @@ impl Workspace {
     /// That of each thread, made by it.
     fn of_each(threads: Threads, pattern: &FillPattern) -> Vec<Mutex<Self>> {
         let (rows, b) = (pattern.rows(), pattern.block_size());
-        let most = |of_row: &(dyn Fn(usize) -> usize + Sync)| {
-            threads.fold(rows, 1 << 14, || 0, |most: usize, i| most.max(of_row(i)), usize::max)
+        let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+        let longest = |most: usize, i| most.max(length(i));
+        let sizes = match b {
+            1 => [rows, 0],
+            _ => [threads.fold(rows, 1 << 14, || 0, longest, usize::max) * b * b, rows],
         };
-        let (row, below, columns) = if b == 1 {
-            // entries of L, and of the rows of U' that are subtracted, are as far from the diagonal at most
-            let below = most(&|i| pattern.lower.row(i).first().map_or(0, |&j| i - j as usize));
-            let above = most(&|i| pattern.upper.row(i).last().map_or(0, |&j| j as usize - i));
-            let below = Some(below).filter(|below| below + 1 + above < rows);
-            (below.map_or(rows, |below| below + 1 + above), below, 0)
-        } else {
-            let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
-            (most(&length) * b * b, None, rows)
-        };
-        let new = |_| {
-            let (updates, ends, repeated, supernodes) = Default::default();
-            let (row, position) = (Buffer::zeros(row), Buffer::zeros(columns));
-            Mutex::new(Self { row, below, position, updates, ends, repeated, supernodes })
-        };
+        let new = |_| Mutex::new(Self::new(sizes));
         match threads {
             Threads::One => vec![new(0)],
             Threads::Pool => on_each(new),
         }
+    }
+
+    /// For so many numbers of a row, and columns.
+    fn new([row, columns]: [usize; 2]) -> Self {
+        let (updates, ends, repeated, supernodes) = Default::default();
+        let (row, position) = (Buffer::zeros(row), Buffer::zeros(columns));
+        Self { row, position, updates, ends, repeated, supernodes }
     }
 }
 
@@ -290,8 +284,8 @@ fn row_body<K: BlockSize, S: Simd>(
     if size.b() == 1 { scalar_row(s, job, i, space) } else { block_row(s, size, job, i, space) }
 }
 
-/// Blocks of one: the row is held dense, as far as rows reach, so that updates need no test; places outside the
-/// pattern collect rubbish that nobody reads.
+/// Blocks of one: the row is held dense, so that updates need no test; places outside the pattern
+/// collect rubbish that nobody reads.
 #[inline(always)]
 fn scalar_row<S: Simd>(
     s: S,
@@ -303,43 +297,35 @@ fn scalar_row<S: Simd>(
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let absent = job.pattern.lacks_diagonal(i);
     let row = &mut space.row[..];
-    let first = space.below.map_or(0, |below| i.wrapping_sub(below));
-    let place = |j: u32| (j as usize).wrapping_sub(first);
-    lower_cols.iter().chain(upper_cols).for_each(|&j| row[place(j)] = 0.0);
-    let own = place(i as u32);
-    row[own] = 0.0;
+    lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
+    row[i] = 0.0;
     let (cols, values) = job.a.row(i);
-    for (&j, &v) in cols.iter().zip(values) {
-        // what is beyond reach is not in the pattern
-        if let Some(at) = row.get_mut(place(j)) {
-            *at = v;
-        }
-    }
-    row[own] += job.shift;
+    cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
+    row[i] += job.shift;
     // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
-    // finished: earlier in the loop, or in a task that was waited for. Their columns are within reach.
+    // finished: earlier in the loop, or in a task that was waited for.
     unsafe {
         let l = job.lower.write(lower.range(i));
         for (l, &p) in l.iter_mut().zip(lower_cols) {
-            let multiplier = row[place(p)];
             let p = p as usize;
+            let multiplier = row[p];
             let range = upper.range(p);
             let values = job.upper.read(reversed(&range, upper.entries()));
             for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
-                let at = row.get_unchecked_mut(place(j));
+                let at = row.get_unchecked_mut(j as usize);
                 *at = s.madd(-multiplier, u, *at);
             }
             *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
-        diagonal[0] = if absent { job.shift } else { row[own] };
+        diagonal[0] = if absent { job.shift } else { row[i] };
         if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let range = upper.range(i);
         let u = job.upper.write(reversed(&range, upper.entries()));
         for (u, &j) in u.iter_mut().rev().zip(upper_cols) {
-            *u = diagonal[0] * row[place(j)];
+            *u = diagonal[0] * row[j as usize];
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! rows along a line of a grid have them. Products and solves read the columns of the first row of a run alone.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
@@ -73,8 +74,11 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
     /// Rows that are looked at together, and by a thread.
     const TOGETHER: usize = 16;
     const PART: usize = 1 << 14;
+    /// Ends after which a part looks at those of all.
+    const ENOUGH: usize = 256;
     let rows = of.row_ptr.len() - 1;
-    let size = if threads == Threads::One { rows.max(1) } else { PART };
+    let size = if threads.count() == 1 { rows.max(1) } else { PART };
+    let found = AtomicUsize::new(0);
     let length = |row: usize| of.row_ptr[row + 1] - of.row_ptr[row];
     // whether so many rows from `at` on have `length` columns each, one more than those of the row before
     let continues = |at: usize, count: usize, length: u32| {
@@ -93,7 +97,16 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
         if end > 0 && !continues(end, 1, length(end - 1)) {
             ends.push(end as u32);
         }
-        while end < last && ends.len() * FEWEST <= rows {
+        let mut told = 0;
+        while end < last {
+            if ends.len() >= told + ENOUGH {
+                // runs of all parts are too short when as many ends are found
+                let before = found.fetch_add(ends.len() - told, Ordering::Relaxed);
+                told = ends.len();
+                if (before + ENOUGH) * FEWEST > rows {
+                    break;
+                }
+            }
             let length = length(end);
             end += 1;
             while end + TOGETHER <= last && continues(end, TOGETHER, length) {

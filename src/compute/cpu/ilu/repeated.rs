@@ -201,7 +201,7 @@ mod tests {
     fn another_matrix_on_the_pattern_is_not_taken_for_one_that_repeats() {
         let a = problem::load("poisson3d:20x5x4", ReadAs::Expanded).expect("a generator").matrix;
         let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).expect("small");
-        // without some entries, with one outside the pattern, and beyond the reach of its rows
+        // without some entries, with one outside the pattern
         let other = |outside: bool| {
             let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
             for i in 0..a.rows() {
