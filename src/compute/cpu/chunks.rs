@@ -33,6 +33,7 @@ impl Sweep {
 }
 
 /// Chunks of consecutive steps and what each needs. Steps count rows in the order of the sweep.
+#[derive(Debug, PartialEq)]
 pub(super) struct Graph {
     /// First step of each chunk, and the number of rows.
     pub(super) start: Vec<u32>,
@@ -44,6 +45,94 @@ pub(super) struct Graph {
     needs_ptr: Vec<u32>,
     /// Earlier chunks.
     needs: Vec<u32>,
+}
+
+/// Rows of a pattern in the order of a sweep.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    threads: Threads,
+    pattern: PatternView<'a>,
+    sweep: Sweep,
+}
+
+/// Of consecutive chunks: their entries, how many chunks each needs, and these.
+#[derive(Default)]
+struct Needs {
+    entries: Vec<usize>,
+    counts: Vec<u32>,
+    chunks: Vec<u32>,
+}
+
+impl<'a> Rows<'a> {
+    fn count(&self) -> usize {
+        self.pattern.row_ptr.len() - 1
+    }
+
+    /// Step of a row; also row of a step.
+    fn step(&self, row: usize) -> usize {
+        self.sweep.row(row, self.count())
+    }
+
+    fn columns(&self, step: usize) -> &'a [u32] {
+        self.pattern.row(self.step(step))
+    }
+
+    /// Steps that do not need the one before, and their number.
+    fn begins_of_runs(&self) -> Vec<u32> {
+        let rows = self.count();
+        let begins = |&step: &usize| {
+            let nearest = match self.sweep {
+                Sweep::Forward => self.columns(step).last(),
+                Sweep::Backward => self.columns(step).first(),
+            };
+            step == 0 || nearest.is_none_or(|&j| self.step(j as usize) != step - 1)
+        };
+        let parts = self.threads.map(rows.div_ceil(PART), 1, |part| {
+            let steps = part * PART..((part + 1) * PART).min(rows);
+            steps.filter(begins).map(|step| step as u32).collect::<Vec<_>>()
+        });
+        parts.into_iter().flatten().chain([rows as u32]).collect()
+    }
+
+    /// The chunk of each step, of chunks that begin at the steps `start`.
+    fn chunks(&self, start: &[u32]) -> Vec<u32> {
+        let mut chunks = memory::zeroed::<u32>(self.count());
+        self.threads.chunks(&mut chunks, PART, 1, |part, of_part| {
+            let first = (part * PART) as u32;
+            let mut chunk = start.partition_point(|&start| start <= first) - 1;
+            for (step, of_step) in (first..).zip(of_part) {
+                chunk += usize::from(start[chunk + 1] == step);
+                *of_step = chunk as u32;
+            }
+        });
+        chunks
+    }
+
+    /// What chunks need that begin at the steps `start`, part by part.
+    fn needs(&self, start: &[u32]) -> Vec<Needs> {
+        let (chunk_of, chunks) = (self.chunks(start), start.len() - 1);
+        let seen = || vec![u32::MAX; chunks];
+        self.threads.map_with(chunks.div_ceil(CHUNKS), 1, seen, |seen, part| {
+            let mut of_part = Needs::default();
+            for c in part * CHUNKS..((part + 1) * CHUNKS).min(chunks) {
+                let (mut entries, before) = (0, of_part.chunks.len());
+                for step in start[c]..start[c + 1] {
+                    let columns = self.columns(step as usize);
+                    entries += columns.len();
+                    for &j in columns {
+                        let d = chunk_of[self.step(j as usize)];
+                        if d != c as u32 && seen[d as usize] != c as u32 {
+                            seen[d as usize] = c as u32;
+                            of_part.chunks.push(d);
+                        }
+                    }
+                }
+                of_part.entries.push(entries);
+                of_part.counts.push((of_part.chunks.len() - before) as u32);
+            }
+            of_part
+        })
+    }
 }
 
 /// Who does which chunk, and when.
@@ -63,68 +152,25 @@ impl Graph {
         threads: Threads,
         pattern: PatternView,
         sweep: Sweep,
-        numbers: impl Fn(usize, usize) -> u64 + Sync,
+        numbers: impl Fn(usize, usize) -> u64,
     ) -> Option<Self> {
-        let rows = pattern.row_ptr.len() - 1;
-        let of_step = |step: usize| pattern.row(sweep.row(step, rows));
-        let begins_run = |&step: &usize| {
-            let nearest = match sweep {
-                Sweep::Forward => of_step(step).last(),
-                Sweep::Backward => of_step(step).first(),
-            };
-            step == 0 || nearest.is_none_or(|&j| sweep.row(j as usize, rows) != step - 1)
-        };
-        let begins = threads.map(rows.div_ceil(PART), 1, |part| {
-            let steps = part * PART..((part + 1) * PART).min(rows);
-            steps.filter(begins_run).map(|step| step as u32).collect::<Vec<_>>()
-        });
-        let begins: Vec<u32> = begins.into_iter().flatten().chain([rows as u32]).collect();
-        let mut graph = Self::with_starts(&begins, SMALLEST);
-        let chunks = graph.chunks();
-        let mut chunk_of = memory::zeroed::<u32>(rows);
-        threads.chunks(&mut chunk_of, PART, 1, |part, of_part| {
-            let first = (part * PART) as u32;
-            let mut chunk = graph.start.partition_point(|&start| start <= first) - 1;
-            for (step, of_step) in (first..).zip(of_part) {
-                chunk += usize::from(graph.start[chunk + 1] == step);
-                *of_step = chunk as u32;
-            }
-        });
-        // each part of chunks: their weights, and for each how many it needs, and these
-        let seen = || vec![u32::MAX; chunks];
-        let parts = threads.map_with(chunks.div_ceil(CHUNKS), 1, seen, |seen, part| {
-            let own = part * CHUNKS..((part + 1) * CHUNKS).min(chunks);
-            let (mut weight, mut counts, mut needs) = (Vec::new(), Vec::new(), Vec::new());
-            for c in own {
-                let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
-                let (mut entries, before, length) = (0, needs.len(), steps.len());
-                for columns in steps.map(of_step) {
-                    entries += columns.len();
-                    for &j in columns {
-                        let d = chunk_of[sweep.row(j as usize, rows)];
-                        if d != c as u32 && seen[d as usize] != c as u32 {
-                            seen[d as usize] = c as u32;
-                            needs.push(d);
-                        }
-                    }
-                }
-                weight.push(numbers(length, entries));
-                counts.push((needs.len() - before) as u32);
-            }
-            (weight, counts, needs)
-        });
-        let all: usize = parts.iter().map(|(_, _, needs)| needs.len()).sum();
+        let rows = Rows { threads, pattern, sweep };
+        let mut graph = Self::with_starts(&rows.begins_of_runs(), SMALLEST);
+        let parts = rows.needs(&graph.start);
+        let all: usize = parts.iter().map(|part| part.chunks.len()).sum();
         if 2 * all > pattern.entries() {
             return None;
         }
         let mut end = 0;
-        for (weight, counts, needs) in parts {
-            graph.weight.extend(weight);
-            graph.needs.extend(needs);
-            graph.needs_ptr.extend(counts.into_iter().map(|count| {
+        for part in parts {
+            for (entries, count) in part.entries.into_iter().zip(part.counts) {
+                let c = graph.weight.len();
+                let length = (graph.start[c + 1] - graph.start[c]) as usize;
+                graph.weight.push(numbers(length, entries));
                 end += count;
-                end
-            }));
+                graph.needs_ptr.push(end);
+            }
+            graph.needs.extend(part.chunks);
         }
         Some(graph)
     }
@@ -259,6 +305,22 @@ mod tests {
     use crate::matrix::pattern::block_pattern;
     use crate::problem;
     use crate::symbolic::iluk;
+
+    #[test]
+    fn threads_find_the_chunks_of_one() {
+        // rows and chunks in several parts
+        let a = problem::load("poisson3d:50x40x30", ReadAs::Expanded).expect("generator").matrix;
+        let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).expect("small");
+        for (side, sweep) in [(&p.lower, Sweep::Forward), (&p.upper, Sweep::Backward)] {
+            let numbers = |rows, entries| (rows + 2 * entries) as u64;
+            let chunks = |on| Graph::of_chunks(on, side.view(), sweep, numbers).expect("grid");
+            let one = chunks(Threads::One);
+            assert!(one.chunks() > 2 * CHUNKS);
+            assert_eq!(one.weight.iter().sum::<u64>(), numbers(p.rows(), side.entries()));
+            assert_eq!(one.needs_ptr.last().map(|&end| end as usize), Some(one.needs.len()));
+            assert_eq!(chunks(Threads::Pool), one);
+        }
+    }
 
     #[test]
     fn chunks_are_whole_lines_or_equal_parts_of_one() {
