@@ -404,7 +404,7 @@ __device__ void lay_out(const Pencils& b, const Triangle& of, Stored* __restrict
     for (u32 n = threadIdx.x; n < TURN_BYTES / sizeof(uint4); n += COLUMNS) place[n] = ((const uint4*)records)[n];
 }
 
-extern "C" __global__ void __launch_bounds__(COLUMNS, 8)
+extern "C" __global__ void __launch_bounds__(COLUMNS, 7)
 pencils_values(const __grid_constant__ Pencils b, Triangle lower, Triangle upper, Stored* __restrict__ to_lower,
                Stored* __restrict__ to_upper) {
     if (blockIdx.y) lay_out<true>(b, upper, to_upper);
