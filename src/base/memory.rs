@@ -108,14 +108,12 @@ impl<T: Pod> DerefMut for Buffer<T> {
 #[cfg(target_os = "linux")]
 fn populate(map: &MmapMut) {
     use memmap2::Advice::{HugePage, PopulateWrite};
-    /// Bytes that a thread takes at a time.
-    const PIECE: usize = HUGE;
     let threads = Threads::when(rayon::current_thread_index().is_some());
     // older systems refuse, and then pages come as touched
     let _ = map.advise(HugePage);
-    threads.for_each(map.len().div_ceil(PIECE), 1, |piece| {
-        let from = piece * PIECE;
-        let _ = map.advise_range(PopulateWrite, from, PIECE.min(map.len() - from));
+    threads.for_each(map.len().div_ceil(HUGE), 1, |page| {
+        let from = page * HUGE;
+        let _ = map.advise_range(PopulateWrite, from, HUGE.min(map.len() - from));
     });
 }
 

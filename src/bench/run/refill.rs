@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::case::Case;
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
-use crate::compute::distributed::part::Part;
+use crate::compute::distributed::part::{Part, numbers};
 use crate::matrix::Csr;
 
 /// What a rank keeps of how a system was arranged.
@@ -29,11 +29,11 @@ pub(super) struct Source<'a> {
 }
 
 impl Kept {
-    /// Of a system whose entries and right-hand side name themselves ([`numbered`]); collective.
+    /// Of a system whose entries and right-hand side name themselves, as [`numbered`](crate::compute::distributed::part::numbered)
+    /// ones do; collective.
     pub(super) fn new(communicator: &dyn Communicator, arranged: Arranged) -> Self {
         let Arranged { part, rhs, places: Places { moves, inner, .. }, elimination, .. } = arranged;
-        let names = |of: &[f64]| -> Vec<u32> { of.iter().map(|&name| name as u32).collect() };
-        let own = [names(part.matrix().values()), names(&rhs)];
+        let own = [numbers(part.matrix().values()), numbers(&rhs)];
         let of_rank = |rank| {
             [0, 1].map(|which| {
                 let make = &mut || bytemuck::cast_slice(&own[which]).to_vec();
@@ -60,12 +60,12 @@ impl Kept {
         let mut values = communicator.scatter_numbers(&mut |rank| {
             let Source { a, b, guess } = source.expect("the first rank has it");
             let [entries, unknowns] = &self.sources[rank];
-            let mut numbers = Vec::with_capacity(entries.len() + 2 * unknowns.len());
-            numbers.extend(entries.iter().map(|&at| a.values()[at as usize]));
+            let mut values = Vec::with_capacity(entries.len() + 2 * unknowns.len());
+            values.extend(entries.iter().map(|&at| a.values()[at as usize]));
             for vector in [Some(b), guess].into_iter().flatten() {
-                numbers.extend(unknowns.iter().map(|&at| vector[at as usize]));
+                values.extend(unknowns.iter().map(|&at| vector[at as usize]));
             }
-            numbers
+            values
         });
         let mut rhs = values.split_off(self.part.matrix().nnz());
         let guess = rhs.split_off(self.part.unknowns().len());

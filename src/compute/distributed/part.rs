@@ -12,6 +12,11 @@ pub(crate) fn numbered(count: usize) -> Vec<f64> {
     (0..count).map(|number| number as f64).collect()
 }
 
+/// The numbers that came to each place.
+pub(crate) fn numbers(named: &[f64]) -> Vec<u32> {
+    named.iter().map(|&number| number as u32).collect()
+}
+
 /// Consecutive block rows of a rank, and what it knows of others: rows around them, and columns. All have places
 /// here, which ascend with their numbers.
 #[derive(Clone, Debug, PartialEq)]

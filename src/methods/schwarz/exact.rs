@@ -15,7 +15,7 @@ use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::{Communicator, Exchange, Message};
 use crate::compute::distributed::halo::{Asked, ask, messages};
-use crate::compute::distributed::part::{Part, numbered};
+use crate::compute::distributed::part::{Part, numbered, numbers};
 use crate::compute::distributed::{
     Distributed, FactorBlocks, Local, Route, StagePart, StagedSolves,
 };
@@ -57,7 +57,7 @@ impl Source {
             &part.with_all_values(numbered(part.matrix().nnz())),
             &Columns::of(rows, part),
         )?;
-        let from = a.values().iter().map(|&number| number as u32).collect();
+        let from = numbers(a.values());
         Ok(Self { a, from })
     }
 
