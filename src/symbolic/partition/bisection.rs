@@ -2,16 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use metis::option::{NCuts, Seed};
+use metis::option::Seed;
 use metis::{Graph, Idx};
 
 use crate::base::error::{Error, Result};
 use crate::base::interrupt;
 use crate::matrix::pattern::Pattern;
 
-/// Bisections of which METIS takes the best, and the seed of all: chosen by cuts (`docs/notes/ranks.md`).
-const TRIALS: Idx = 4;
-const SEED: Idx = 1;
+/// Seed of all bisections, one trial each: iterations depend more on the seed than more trials gain, and this one is
+/// among the best of six (`docs/notes/ranks.md`).
+const SEED: Idx = 4;
 
 /// Sum of weights that leaves room in 32 bits.
 const MOST_WEIGHT: u64 = 1 << 30;
@@ -66,7 +66,6 @@ impl Local {
             .map_err(|why| Error::run(format!("partition `graph`: {why}")))?
             .set_vwgt(&self.weights)
             .set_tpwgts(&shares)
-            .set_option(NCuts(TRIALS))
             .set_option(Seed(SEED));
         match graph.part_recursive(&mut sides) {
             Ok(_) => Ok(sides),
