@@ -7,6 +7,7 @@
 
 mod repeated;
 mod supernodes;
+mod workspace;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,10 +23,10 @@ use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::Values;
 pub(super) use supernodes::Supernodes;
+use workspace::{Places, Workspace};
 
 use crate::base::choices::FactorPrecision;
-use crate::base::memory::Buffer;
-use crate::base::threads::{Threads, on_each};
+use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
@@ -184,19 +185,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Scratch of one thread.
-pub(super) struct Workspace {
-    /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
-    row: Buffer<f64>,
-    /// Where each column of the current row is in `row`, plus one; 0 where it is not.
-    position: Buffer<u32>,
-    /// Updates of the current row, p by p, and where those of each p end.
-    updates: Vec<Update>,
-    ends: Vec<u32>,
-    repeated: repeated::Plan,
-    supernodes: supernodes::Space,
-}
-
 /// `A_ij -= A_ip U'_pj`.
 #[derive(Clone, Copy, Default)]
 struct Update {
@@ -209,31 +197,6 @@ struct Update {
 /// Updates between the request for a block of U' and its use: longer than a fetch from the last
 /// cache takes.
 const AHEAD: usize = 4;
-
-impl Workspace {
-    /// That of each thread, made by it.
-    fn of_each(threads: Threads, pattern: &FillPattern) -> Vec<Mutex<Self>> {
-        let (rows, b) = (pattern.rows(), pattern.block_size());
-        let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
-        let longest = |most: usize, i| most.max(length(i));
-        let sizes = match b {
-            1 => [rows, 0],
-            _ => [threads.fold(rows, 1 << 14, || 0, longest, usize::max) * b * b, rows],
-        };
-        let new = |_| Mutex::new(Self::new(sizes));
-        match threads {
-            Threads::One => vec![new(0)],
-            Threads::Pool => on_each(new),
-        }
-    }
-
-    /// For so many numbers of a row, and columns.
-    fn new([row, columns]: [usize; 2]) -> Self {
-        let (updates, ends, repeated, supernodes) = Default::default();
-        let (row, position) = (Buffer::zeros(row), Buffer::zeros(columns));
-        Self { row, position, updates, ends, repeated, supernodes }
-    }
-}
 
 multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
 
@@ -296,36 +259,41 @@ fn scalar_row<S: Simd>(
     let (lower, upper) = (job.lower_pattern, job.upper_pattern);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let absent = job.pattern.lacks_diagonal(i);
-    let row = &mut space.row[..];
-    lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
-    row[i] = 0.0;
+    let (row, window) = (&mut space.row[..], space.window);
+    let own = window.place(i as u32);
+    lower_cols.iter().chain(upper_cols).for_each(|&j| row[window.place(j)] = 0.0);
+    row[own] = 0.0;
     let (cols, values) = job.a.row(i);
-    cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
-    row[i] += job.shift;
+    for (&j, &v) in cols.iter().zip(values) {
+        if window.holds(i, j) {
+            row[window.place(j)] = v;
+        }
+    }
+    row[own] += job.shift;
     // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
     // finished: earlier in the loop, or in a task that was waited for.
     unsafe {
         let l = job.lower.write(lower.range(i));
         for (l, &p) in l.iter_mut().zip(lower_cols) {
+            let multiplier = row[window.place(p)];
             let p = p as usize;
-            let multiplier = row[p];
             let range = upper.range(p);
             let values = job.upper.read(reversed(&range, upper.entries()));
             for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
-                let at = row.get_unchecked_mut(j as usize);
+                let at = row.get_unchecked_mut(window.place(j));
                 *at = s.madd(-multiplier, u, *at);
             }
             *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
-        diagonal[0] = if absent { job.shift } else { row[i] };
+        diagonal[0] = if absent { job.shift } else { row[own] };
         if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let range = upper.range(i);
         let u = job.upper.write(reversed(&range, upper.entries()));
         for (u, &j) in u.iter_mut().rev().zip(upper_cols) {
-            *u = diagonal[0] * row[j as usize];
+            *u = diagonal[0] * row[window.place(j)];
         }
     }
     Ok(())
@@ -344,16 +312,16 @@ fn block_row<K: BlockSize, S: Simd>(
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
     let absent = job.pattern.lacks_diagonal(i);
-    let position = &mut space.position[..];
+    let mut places = Places { of: &mut space.position[..], window: space.window };
     for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
-        position[j as usize] = at as u32 + 1;
+        places.set(j, at as u32 + 1);
     }
     let row = &mut space.row[..(nl + 1 + nu) * bb];
     row.fill(0.0);
-    load(size, job, i, position, row);
-    let updates = list_updates(job, lower_cols, position, &mut space.updates, &mut space.ends);
+    load(size, job, i, &places, row);
+    let updates = list_updates(job, lower_cols, &places, &mut space.updates, &mut space.ends);
     for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
-        position[j as usize] = 0;
+        places.set(j, 0);
     }
     // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
     unsafe {
@@ -406,7 +374,7 @@ fn block_row<K: BlockSize, S: Simd>(
 fn list_updates<'a>(
     job: &Job,
     lower_cols: &[u32],
-    position: &[u32],
+    places: &Places,
     updates: &'a mut Vec<Update>,
     ends: &mut Vec<u32>,
 ) -> &'a [Update] {
@@ -426,7 +394,7 @@ fn list_updates<'a>(
         let first = range.start;
         for (at, &j) in upper.col_ind[range].iter().enumerate() {
             // written always, kept only if j is in row i: no branch to mispredict
-            let target = position[j as usize];
+            let target = places.get(j);
             updates[count] =
                 Update { upper: (last - (first + at)) as u32, target: target.wrapping_sub(1) };
             count += usize::from(target != 0);
@@ -444,7 +412,7 @@ fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
 
 /// Copies block row i of A into the row's blocks; entries outside the pattern are dropped.
 #[inline(always)]
-fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut [f64]) {
+fn load<K: BlockSize>(size: K, job: &Job, i: usize, places: &Places, row: &mut [f64]) {
     let (b, bb) = (size.b(), size.b() * size.b());
     for r in 0..b {
         let (cols, values) = job.a.row(i * b + r);
@@ -455,15 +423,15 @@ fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut 
             let whole = within == 0
                 && cols.get(at + b - 1).is_some_and(|&last| last as usize == block * b + b - 1);
             let count = if whole { b } else { 1 };
-            let place = position[block] as usize;
-            if place != 0 {
+            let place = places.get(block as u32) as usize;
+            if place != 0 && places.window.holds(i, block as u32) {
                 let first = (place - 1) * bb + within * b + r;
                 let places = row[first..].iter_mut().step_by(b);
                 places.zip(&values[at..at + count]).for_each(|(to, &v)| *to = v);
             }
             at += count;
         }
-        let diagonal = position[i] as usize - 1;
+        let diagonal = places.get(i as u32) as usize - 1;
         row[diagonal * bb + r * b + r] += job.shift;
     }
 }
