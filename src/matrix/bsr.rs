@@ -1,16 +1,15 @@
 //! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
 
-use super::Csr;
+use super::{Csr, CsrPattern};
 use crate::base::choices::Format;
 use crate::base::memory::Buffer;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::{block_pattern_on, count_blocks};
+use crate::matrix::pattern::{blocks_of, count_blocks};
 
 /// A square matrix of b x b blocks, each stored column by column, explicit zeros kept.
 pub struct Bsr {
     block_size: usize,
-    row_ptr: Vec<u32>,
-    col_ind: Vec<u32>,
+    pattern: CsrPattern,
     values: Buffer<f64>,
 }
 
@@ -20,13 +19,11 @@ impl Bsr {
     /// # Panics
     /// If `a` is not square or its last block not full (see [`pad`]).
     pub(crate) fn from_csr(a: &Csr) -> Self {
-        let block_size = a.block_size();
-        let b = block_size;
+        let b = a.block_size();
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
-        let pattern = block_pattern_on(Threads::Pool, a);
-        let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        let values = Buffer::zeros(col_ind.len() * b * b);
-        let mut blocks = Self { block_size, row_ptr, col_ind, values };
+        let pattern = if b == 1 { a.pattern() } else { blocks_of(Threads::Pool, a) }.clone();
+        let values = Buffer::zeros(pattern.col_ind().len() * b * b);
+        let mut blocks = Self { block_size: b, pattern, values };
         blocks.set_values(a);
         blocks
     }
@@ -34,14 +31,14 @@ impl Bsr {
     /// Takes over the values of `a`, which must have the pattern of the matrix that this one was
     /// made of.
     pub(crate) fn set_values(&mut self, a: &Csr) {
-        let Self { block_size, row_ptr, col_ind, values } = self;
+        let Self { block_size, pattern, values } = self;
         let b = *block_size;
         let mut rest = &mut values[..];
-        let mut rows = Vec::with_capacity(row_ptr.len() - 1);
-        for (i, ends) in row_ptr.windows(2).enumerate() {
+        let mut rows = Vec::with_capacity(pattern.row_ptr().len() - 1);
+        for (i, ends) in pattern.row_ptr().windows(2).enumerate() {
             let of_row;
             (of_row, rest) = rest.split_at_mut((ends[1] - ends[0]) as usize * b * b);
-            rows.push((i, &col_ind[ends[0] as usize..ends[1] as usize], of_row));
+            rows.push((i, &pattern.col_ind()[ends[0] as usize..ends[1] as usize], of_row));
         }
         Threads::Pool.each(rows, |(i, blocks, values)| {
             for r in 0..b {
@@ -71,22 +68,22 @@ impl Bsr {
 
     /// Number of block rows.
     pub fn block_rows(&self) -> usize {
-        self.row_ptr.len() - 1
+        self.row_ptr().len() - 1
     }
 
     /// Number of stored blocks.
     pub fn blocks(&self) -> usize {
-        self.col_ind.len()
+        self.col_ind().len()
     }
 
     /// Start of each block row in `col_ind`.
     pub fn row_ptr(&self) -> &[u32] {
-        &self.row_ptr
+        self.pattern.row_ptr()
     }
 
     /// Block column of each block.
     pub fn col_ind(&self) -> &[u32] {
-        &self.col_ind
+        self.pattern.col_ind()
     }
 
     /// Blocks in the order of `col_ind`, b * b values each, column-major.
@@ -96,7 +93,7 @@ impl Bsr {
 
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
-        4 * (self.row_ptr.len() + self.col_ind.len()) + 8 * self.values.len()
+        4 * (self.row_ptr().len() + self.col_ind().len()) + 8 * self.values.len()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Compressed sparse row storage with scalar entries: what every matrix source yields.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
@@ -17,6 +17,18 @@ pub struct Csr {
     block_size: usize,
     pattern: CsrPattern,
     values: Arc<Vec<f64>>,
+    blocks: Blocks,
+}
+
+/// Where the blocks of a [`Csr`] are, once that has been asked for.
+#[derive(Clone, Debug, Default)]
+struct Blocks(Arc<OnceLock<CsrPattern>>);
+
+impl PartialEq for Blocks {
+    fn eq(&self, _: &Self) -> bool {
+        // it follows from the entries
+        true
+    }
 }
 
 /// Where the entries of a [`Csr`] are; clones share the arrays.
@@ -58,8 +70,18 @@ impl WeakPattern {
 }
 
 impl CsrPattern {
-    fn new(row_ptr: Vec<u32>, col_ind: Vec<u32>) -> Self {
+    pub(super) fn new(row_ptr: Vec<u32>, col_ind: Vec<u32>) -> Self {
         Self { row_ptr: Arc::new(row_ptr), col_ind: Arc::new(col_ind) }
+    }
+
+    /// Start of each row in `col_ind`, and one past the end.
+    pub(super) fn row_ptr(&self) -> &[u32] {
+        &self.row_ptr
+    }
+
+    /// Column of each entry, increasing within a row.
+    pub(super) fn col_ind(&self) -> &[u32] {
+        &self.col_ind
     }
 
     /// To recognise it by.
@@ -122,14 +144,15 @@ impl Csr {
         values: Vec<f64>,
     ) -> Self {
         let (pattern, values) = (CsrPattern::new(row_ptr, col_ind), Arc::new(values));
-        Self { rows, cols, block_size: 1, pattern, values }
+        Self { rows, cols, block_size: 1, pattern, values, blocks: Blocks::default() }
     }
 
     /// The same matrix, in blocks of `block_size` consecutive unknowns. Where that does not divide its order
     /// the last block is not full (see [`pad`](super::bsr::pad)).
     #[must_use]
     pub fn in_blocks(&self, block_size: usize) -> Self {
-        Self { block_size, ..self.clone() }
+        // each asks for its own, so that every case pays for it
+        Self { block_size, blocks: Blocks::default(), ..self.clone() }
     }
 
     /// A matrix with the same pattern, which both share.
@@ -145,6 +168,16 @@ impl Csr {
     /// Unknowns per block; 1 unless [`in_blocks`](Self::in_blocks) says otherwise.
     pub fn block_size(&self) -> usize {
         self.block_size
+    }
+
+    /// Where its blocks are, which `find` finds where nobody has asked for it before. It is not waited for: two threads
+    /// that ask at the same time both find it.
+    pub(super) fn blocks(&self, find: impl FnOnce() -> CsrPattern) -> &CsrPattern {
+        if let Some(found) = self.blocks.0.get() {
+            return found;
+        }
+        let found = find();
+        self.blocks.0.get_or_init(|| found)
     }
 
     /// Number of rows.

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
-use super::repeats::{Last, Repeats, Told};
+use super::repeats::Repeats;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::repeats::{repeating, repeats};
@@ -88,7 +88,7 @@ impl Cut {
                 let row = view.row(i);
                 let cut = if same > 0 { before } else { cut(row, i) };
                 let (upper, old) = (&row[cut[1]..], i.checked_sub(1).map(|i| view.row(i)));
-                let upper = at > 0 && old.is_some_and(|old| repeats(upper, &old[before[1]..]));
+                let upper = at > 0 && old.is_some_and(|old| repeats(upper, &old[before[1]..], 1));
                 let rows = at..at + same.max(1);
                 seen.set(rows.clone(), [same > 0, upper]);
                 if cut[0] == cut[1] {
@@ -121,6 +121,9 @@ pub(super) fn fill(
     limit: usize,
     threads: Threads,
 ) -> Result<FillPattern, TooLarge> {
+    if k == 0 {
+        return without_fill(a, limit, threads);
+    }
     let n = a.rows();
     let (cut, mut seen) = Cut::new(threads, a);
     let mut task = Task::like(a, threads, limit);
@@ -129,51 +132,61 @@ pub(super) fn fill(
         task.before = a.entries() - (n - cut.no_diagonal.len());
     }
     for s in 1..k {
-        let (levels, told) = (levels(a, &cut, &higher), Told::new(n));
-        let scratch = || (Bits::new(n), Last::default());
-        let new = find_runs(task, scratch, |(bits, last), rows, out| {
-            let i = rows.start;
-            let count = if last.precedes(i) { repeated(&levels, &seen, rows) } else { 0 };
-            if count > 0 {
-                last.repeat(count, out);
-                told.tell(i..i + count, [true; 2]);
-                return count;
-            }
-            let old = out.each_ref().map(Vec::len);
-            of_level(&levels, i, bits, out);
-            let same = last.replace(i, [&out[0][old[0]..], &out[1][old[1]..]]);
-            told.tell(i..i + 1, same);
-            1
-        })?;
+        let levels = levels(a, &cut, &higher);
+        let new = find_runs(
+            task,
+            || Bits::new(n),
+            |bits, rows, last, out| {
+                let i = rows.start;
+                let count = if last { repeated(&levels, &seen, rows) } else { 0 };
+                if count == 0 {
+                    of_level(&levels, i, bits, out);
+                }
+                count
+            },
+        )?;
         task.before += new[0].entries() + new[1].entries();
-        seen.add(threads, s, told);
+        seen.add(threads, s, new.each_ref());
         higher.push(new);
     }
     let levels = levels(a, &cut, &higher);
     task.before = 0;
-    let told = Told::new(n);
-    let scratch = || (OrderedSet::new(n), Vec::new(), Last::default());
-    let [lower, upper] = find_runs(task, scratch, |(set, row, last), rows, out| {
+    let scratch = || (OrderedSet::new(n), Vec::new());
+    let [lower, upper] = find_runs(task, scratch, |(set, row), rows, last, out| {
         let i = rows.start;
-        let count = match (last.precedes(i), k) {
-            (false, _) => 0,
-            (true, 0) => seen.run(rows, 1),
-            (true, _) => repeated(&levels, &seen, rows),
-        };
-        if count > 0 {
-            last.repeat(count, out);
-            told.tell(i..i + count, [true; 2]);
-            return count;
+        let count = if last { repeated(&levels, &seen, rows) } else { 0 };
+        if count == 0 {
+            let halves = whole_row(&levels, i, set, row);
+            out.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
         }
-        let halves = if k == 0 { levels[0].row(i) } else { whole_row(&levels, i, set, row) };
-        out.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
-        told.tell(i..i + 1, last.replace(i, halves));
-        1
+        count
     })?;
-    let [of_lower, of_upper] = told.into_halves();
-    let (lower, upper) = (lower.repeating(of_lower), upper.repeating(of_upper));
     let filled = |i: usize| (1..=k).any(|s| diagonal_fills(&levels[..s], i));
     let no_diagonal = cut.no_diagonal.iter().copied().filter(|&i| !filled(i as usize)).collect();
+    Ok(FillPattern::new(lower, upper, no_diagonal))
+}
+
+/// Pattern of ILU(0): the rows of A, cut at their diagonal.
+fn without_fill(a: &Pattern, limit: usize, threads: Threads) -> Result<FillPattern, TooLarge> {
+    let (n, view) = (a.rows(), a.view());
+    let [lower, upper] = find_runs(
+        Task::like(a, threads, limit),
+        || (),
+        |(), rows, last, out| {
+            let i = rows.start;
+            let count = if last { view.repeating(rows) } else { 0 };
+            if count == 0 {
+                let row = view.row(i);
+                let [left, right] = cut(row, i);
+                out[0].extend_from_slice(&row[..left]);
+                out[1].extend_from_slice(&row[right..]);
+            }
+            count
+        },
+    )?;
+    let whole = lower.entries() + upper.entries() + n == a.entries();
+    let lacks = |&i: &u32| a.row(i as usize).binary_search(&i).is_err();
+    let no_diagonal = if whole { Vec::new() } else { (0..n as u32).filter(lacks).collect() };
     Ok(FillPattern::new(lower, upper, no_diagonal))
 }
 

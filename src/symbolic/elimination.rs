@@ -2,9 +2,9 @@
 
 use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
-use super::repeats::Last;
 use crate::base::memory;
 use crate::matrix::pattern::repeats::{repeating, repeats, run};
+use crate::matrix::pattern::rows::Growing;
 use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Level of a column that is not in the current row.
@@ -12,71 +12,6 @@ const ABSENT: u8 = u8::MAX;
 
 /// Most rows that are copied at a time: so many may be found beyond a limit.
 const RUN: usize = 512;
-
-/// The two halves of a pattern while it grows.
-struct Split {
-    ptr: [Vec<u32>; 2],
-    halves: [Vec<u32>; 2],
-    /// Which rows repeat the row before them.
-    repeats: [Vec<u8>; 2],
-    no_diagonal: Vec<u32>,
-}
-
-impl Split {
-    fn with_capacity(rows: usize, half: usize) -> Self {
-        let ptr = || {
-            let mut p = memory::with_capacity(rows + 1);
-            p.push(0);
-            p
-        };
-        Self {
-            ptr: [ptr(), ptr()],
-            halves: [memory::with_capacity(half), memory::with_capacity(half)],
-            repeats: [memory::with_capacity(rows), memory::with_capacity(rows)],
-            no_diagonal: Vec::new(),
-        }
-    }
-
-    fn entries(&self) -> usize {
-        self.halves.iter().map(Vec::len).sum()
-    }
-
-    /// Ends `count` equally long rows from `row` on, whose halves repeat the row before them, or not.
-    fn end_rows(
-        &mut self,
-        row: usize,
-        count: usize,
-        same: [bool; 2],
-        limit: usize,
-    ) -> Result<(), TooLarge> {
-        let before: usize = self.ptr.iter().map(|ptr| ptr[row] as usize).sum();
-        let each = (self.entries() - before) / count;
-        let limit = limit.min(u32::MAX as usize);
-        if before + count * each > limit {
-            let fit = limit.saturating_sub(before).checked_div(each).unwrap_or(0);
-            return Err(TooLarge { row: row + fit, entries: before + (fit + 1) * each });
-        }
-        for (ptr, half) in self.ptr.iter_mut().zip(&self.halves) {
-            let start = ptr[row];
-            let each = (half.len() as u32 - start) / count as u32;
-            ptr.extend((1..=count as u32).map(|r| start + r * each));
-        }
-        for (repeats, same) in self.repeats.iter_mut().zip(same) {
-            repeats.resize(row + count, u8::from(same));
-        }
-        Ok(())
-    }
-
-    fn finish(self, block_size: usize) -> FillPattern {
-        let mut parts = self.ptr.into_iter().zip(self.halves).zip(self.repeats);
-        let mut next = || {
-            let ((ptr, mut half), repeats) = parts.next().expect("two halves");
-            half.shrink_to_fit();
-            Pattern::new(ptr, half).in_blocks(block_size).repeating(repeats)
-        };
-        FillPattern::new(next(), next(), self.no_diagonal)
-    }
-}
 
 /// Upper parts of finished rows, grouped by level 0, 1, ..., k-1 within a row.
 pub(super) struct ByLevel {
@@ -104,7 +39,7 @@ impl ByLevel {
         }
         let row = self.repeats.len();
         let same =
-            row > 0 && (0..self.k).all(|l| repeats(self.group(row, l), self.group(row - 1, l)));
+            row > 0 && (0..self.k).all(|l| repeats(self.group(row, l), self.group(row - 1, l), 1));
         self.repeats.push(u8::from(same));
     }
 
@@ -160,17 +95,17 @@ pub(super) fn levelled<const OVERWRITE: bool>(
     limit: usize,
 ) -> Result<(FillPattern, ByLevel), TooLarge> {
     let n = a.rows();
-    let mut out = Split::with_capacity(n, a.entries());
+    let mut out = Growing::new(n, [a.entries(); 2], 0, limit);
+    let mut no_diagonal = Vec::new();
     let mut done = ByLevel::new(n, k, a.entries());
     let mut level = vec![ABSENT; n];
     let mut members = OrderedSet::new(n);
     let mut row: Vec<u32> = Vec::new();
-    let mut last = Last::default();
     // columns of the lower part of the last row whose levels are below k
     let mut sources: Vec<u32> = Vec::new();
     let mut i = 0;
     while i < n {
-        if last.precedes(i) {
+        if i > 0 {
             let end = n.min(i + RUN);
             let mut count = repeating(a.view(), i..end);
             for &p in &sources {
@@ -179,11 +114,10 @@ pub(super) fn levelled<const OVERWRITE: bool>(
                 }
             }
             if count > 0 {
-                last.repeat(count, &mut out.halves);
-                out.end_rows(i, count, [true; 2], limit)?;
+                out.repeat(count)?;
                 done.repeat_row(count);
-                if out.no_diagonal.last() == Some(&(i as u32 - 1)) {
-                    out.no_diagonal.extend((i..i + count).map(|i| i as u32));
+                if no_diagonal.last() == Some(&(i as u32 - 1)) {
+                    no_diagonal.extend((i..i + count).map(|i| i as u32));
                 }
                 for p in &mut sources {
                     *p += count as u32;
@@ -229,7 +163,7 @@ pub(super) fn levelled<const OVERWRITE: bool>(
             row.push(i as u32);
             at = members.next(i as u32 + 1);
         } else {
-            out.no_diagonal.push(i as u32);
+            no_diagonal.push(i as u32);
         }
         let diagonal = row.len();
         while let Some(j) = at {
@@ -237,8 +171,8 @@ pub(super) fn levelled<const OVERWRITE: bool>(
             at = members.next(j + 1);
         }
         let halves = [&row[..lower], &row[diagonal..]];
-        out.halves.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
-        out.end_rows(i, 1, last.replace(i, halves), limit)?;
+        out.columns.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
+        out.end_row()?;
         done.push_row(halves[1], &level);
         members.clear(&row);
         for &j in &row {
@@ -246,5 +180,6 @@ pub(super) fn levelled<const OVERWRITE: bool>(
         }
         i += 1;
     }
-    Ok((out.finish(a.block_size()), done))
+    let [lower, upper] = out.finish(a.block_size());
+    Ok((FillPattern::new(lower, upper, no_diagonal), done))
 }

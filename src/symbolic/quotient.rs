@@ -8,7 +8,7 @@
 use super::{FillPattern, by_level};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
-use crate::matrix::pattern::rows::{Lengths, laid};
+use crate::matrix::pattern::rows::{Lengths, laid, sample};
 
 /// The graph of the groups.
 struct Quotient {
@@ -21,6 +21,9 @@ impl Quotient {
     /// That of `a`; `None` where the groups are more than half as many as the rows, or a row has no diagonal.
     fn of(a: &Pattern) -> Option<Self> {
         let n = a.rows();
+        if !Self::is_likely(a) {
+            return None;
+        }
         let mut first: Vec<u32> = vec![0];
         for i in 1..n {
             if a.row(i) != a.row(i - 1) {
@@ -40,6 +43,20 @@ impl Quotient {
             row_ptr.push(col_ind.len() as u32);
         }
         Some(Self { pattern: Pattern::new(row_ptr, col_ind), first })
+    }
+
+    /// Whether as many rows as groups need are equal to the row before them, as far as a sample tells.
+    fn is_likely(a: &Pattern) -> bool {
+        /// Rows of the sample.
+        const SAMPLES: usize = 1024;
+        let n = a.rows();
+        let equal = |i: &usize| *i > 0 && a.row(*i) == a.row(i - 1);
+        // all are looked at where there are few, since a part of few rows tells nothing
+        n <= 8 * SAMPLES || {
+            let equal = sample(n, SAMPLES).filter(equal).count();
+            // half of them are, in a matrix that has groups; a quarter of a sample is far below that
+            4 * equal > SAMPLES
+        }
     }
 
     /// The groups without those of which some row has a part alone, or which do not have themselves.

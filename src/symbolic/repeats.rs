@@ -6,11 +6,11 @@
 //! every repetition is seen in the columns, or follows from such as are.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::base::memory;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::repeats::{repeats, run};
+use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::repeats::run;
 
 /// Rows that a thread takes at a time.
 const PART: usize = 1 << 14;
@@ -56,11 +56,11 @@ impl Repeats {
         run(&self.uppers[p as usize..p as usize + rows], levels as u8)
     }
 
-    /// Adds what is known of the level `level`.
-    pub(super) fn add(&mut self, threads: Threads, level: usize, told: Told) {
-        let [lower, upper] = told.into_halves();
-        let told = lower.chunks(PART).zip(upper.chunks(PART));
-        let parts = self.rows.chunks_mut(PART).zip(self.uppers.chunks_mut(PART)).zip(told);
+    /// Adds what is known of the level `level`, of which these are the lower and the upper parts.
+    pub(super) fn add(&mut self, threads: Threads, level: usize, halves: [&Pattern; 2]) {
+        let [lower, upper] = halves.map(|half| half.repeats().chunks(PART));
+        let parts = self.rows.chunks_mut(PART).zip(self.uppers.chunks_mut(PART));
+        let parts = parts.zip(lower.zip(upper));
         threads.each(parts.collect(), |((rows, uppers), (lower, upper))| {
             let level = level as u8;
             for (row, (lower, upper)) in rows.iter_mut().zip(lower.iter().zip(upper)) {
@@ -70,81 +70,5 @@ impl Repeats {
                 *of += upper & u8::from(*of == level);
             }
         });
-    }
-}
-
-/// Which halves of rows repeat, as told by the threads that find them.
-pub(super) struct Told([Vec<AtomicU8>; 2]);
-
-impl Told {
-    /// Nothing is known of `n` rows.
-    pub(super) fn new(n: usize) -> Self {
-        let none = |_| memory::zeroed::<u8>(n).into_iter().map(AtomicU8::new).collect();
-        Self([0, 1].map(none))
-    }
-
-    /// Says of the halves of `rows` whether they repeat.
-    #[inline]
-    pub(super) fn tell(&self, rows: Range<usize>, repeat: [bool; 2]) {
-        for (of, is) in self.0.iter().zip(repeat) {
-            of[rows.clone()].iter().for_each(|told| told.store(u8::from(is), Ordering::Relaxed));
-        }
-    }
-
-    /// 1 for each row whose lower half repeats, and whose upper half does.
-    pub(super) fn into_halves(self) -> [Vec<u8>; 2] {
-        self.0.map(|of| of.into_iter().map(AtomicU8::into_inner).collect())
-    }
-}
-
-/// The row that a thread found last.
-#[derive(Default)]
-pub(super) struct Last {
-    /// Its number and 1; 0 where there is none.
-    next: usize,
-    halves: [Vec<u32>; 2],
-}
-
-impl Last {
-    /// Whether this is the row before row i.
-    #[inline]
-    pub(super) fn precedes(&self, i: usize) -> bool {
-        i > 0 && self.next == i
-    }
-
-    /// Appends `count` rows to `out` that repeat it one after the other, and makes it the last of them.
-    pub(super) fn repeat(&mut self, count: usize, out: &mut [Vec<u32>; 2]) {
-        self.next += count;
-        for (half, out) in self.halves.iter_mut().zip(out) {
-            memory::reserve(out, count * half.len());
-            let start = out.len();
-            out.extend(half.iter().map(|j| j + 1));
-            // twice as many at a time
-            let mut done = 1;
-            while done < count {
-                let more = done.min(count - done);
-                let (begin, end) = (out.len(), start + more * half.len());
-                out.extend_from_within(start..end);
-                out[begin..].iter_mut().for_each(|j| *j += done as u32);
-                done += more;
-            }
-            for j in half {
-                *j += count as u32;
-            }
-        }
-    }
-
-    /// Makes it row i; whether the halves of row i repeat those of the row before it, as far as that is known.
-    #[inline]
-    pub(super) fn replace(&mut self, i: usize, halves: [&[u32]; 2]) -> [bool; 2] {
-        let precedes = self.precedes(i);
-        self.next = i + 1;
-        let mut same = [precedes; 2];
-        for ((half, new), same) in self.halves.iter_mut().zip(halves).zip(&mut same) {
-            *same = *same && repeats(new, half);
-            half.clear();
-            half.extend_from_slice(new);
-        }
-        same
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod rows;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::Csr;
+use super::{Csr, CsrPattern};
 use crate::base::threads::Threads;
 pub use lazy::Lazy;
 pub(crate) use permuted::inverse_on;
@@ -128,6 +128,11 @@ impl Pattern<'_> {
         self.repeats.get(rows).map_or(0, |repeats| repeats::run(repeats, 1))
     }
 
+    /// 1 for each row that is known to repeat the row before it; empty where nothing is known.
+    pub(crate) fn repeats(&self) -> &[u8] {
+        &self.repeats
+    }
+
     /// The pattern as plain slices.
     pub fn view(&self) -> PatternView<'_> {
         let (row_ptr, col_ind) = (&*self.row_ptr, &*self.col_ind);
@@ -201,12 +206,26 @@ pub(crate) fn scalar_pattern(a: &Csr) -> Pattern<'_> {
     Pattern::new(a.row_ptr(), a.col_ind())
 }
 
-/// [`block_pattern`] on one thread or on those of the current pool.
+/// [`block_pattern`] on one thread or on those of the current pool; `a` keeps it.
 pub(crate) fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
-    let b = a.block_size();
-    if b == 1 {
+    if a.block_size() == 1 {
         return scalar_pattern(a);
     }
+    let blocks = blocks_of(threads, a);
+    Pattern::new(blocks.row_ptr(), blocks.col_ind()).in_blocks(a.block_size())
+}
+
+/// Where the blocks of `a` are, which keeps that.
+pub(super) fn blocks_of(threads: Threads, a: &Csr) -> &CsrPattern {
+    a.blocks(|| {
+        let found = find_blocks(threads, a);
+        CsrPattern::new(found.row_ptr.into_owned(), found.col_ind.into_owned())
+    })
+}
+
+/// The pattern of the blocks, row by row.
+fn find_blocks(threads: Threads, a: &Csr) -> Pattern<'static> {
+    let b = a.block_size();
     let rows = a.rows().div_ceil(b);
     // an entry of A or of the padding in every block
     let task = rows::Task { rows, block_size: b, threads, before: 0, limit: a.nnz() + 1 };

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::PatternView;
 
-/// Whether `row` is `before` with 1 added to each column.
+/// Whether `row` is `before` with `by` added to each column.
 #[inline(always)]
-pub(crate) fn repeats(row: &[u32], before: &[u32]) -> bool {
+pub(crate) fn repeats(row: &[u32], before: &[u32], by: u32) -> bool {
     // no early end: the rows are short, and so the compiler compares many columns at a time
-    let differ = |d, (j, b): (&u32, &u32)| d | (j ^ b.wrapping_add(1));
+    let differ = |d, (j, b): (&u32, &u32)| d | (j ^ b.wrapping_add(by));
     row.len() == before.len() && row.iter().zip(before).fold(0, differ) == 0
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn repeating(p: PatternView, rows: Range<usize>) -> usize {
     let mut same = 0;
     while same < alike * each {
         let part = same..(same + PART).min(alike * each);
-        if !repeats(&row[part.clone()], &before[part.clone()]) {
+        if !repeats(&row[part.clone()], &before[part.clone()], 1) {
             let each = row[part.clone()].iter().zip(&before[part]);
             same += each.take_while(|(j, before)| **j == before.wrapping_add(1)).count();
             break;
@@ -56,8 +56,9 @@ mod tests {
 
     #[test]
     fn rows_and_runs() {
-        assert!(repeats(&[3, 7, 8], &[2, 6, 7]) && repeats(&[], &[]));
-        assert!(!repeats(&[3, 7], &[2, 6, 7]) && !repeats(&[3, 7, 9], &[2, 6, 7]));
+        assert!(repeats(&[3, 7, 8], &[2, 6, 7], 1) && repeats(&[], &[], 1));
+        assert!(repeats(&[3, 7, 8], &[0, 4, 5], 3) && !repeats(&[3, 7, 8], &[2, 6, 7], 2));
+        assert!(!repeats(&[3, 7], &[2, 6, 7], 1) && !repeats(&[3, 7, 9], &[2, 6, 7], 1));
         // tridiagonal but for the entry (30, 2)
         let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
         for i in 0..100_u32 {

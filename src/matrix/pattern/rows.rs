@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code, reason = "threads that write disjoint parts")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::repeats::repeats;
 use super::{Pattern, TooLarge};
 use crate::base::memory;
 use crate::base::threads::Threads;
@@ -18,6 +20,8 @@ const CHUNK: usize = 512;
 /// Chunks of each thread between two gatherings, where all threads wait for the last: many, since
 /// a thread that shares its core with others may be late by milliseconds.
 const TURNS: usize = 32;
+/// Turns become longer by this factor while rows are stored this many times smaller than they are.
+const COMPACT: usize = 8;
 /// Columns that a thread finds before the others hear of it.
 const UNTOLD: usize = 1 << 12;
 /// Rows from which the size of a pattern is guessed.
@@ -55,55 +59,56 @@ pub(crate) fn find<const N: usize, S: Send>(
     scratch: impl Fn() -> S,
     row: impl Fn(&mut S, usize, &mut Columns<N>) + Sync,
 ) -> Result<[Pattern<'static>; N], TooLarge> {
-    find_runs(task, scratch, |space, rows, out| {
+    find_runs(task, scratch, |space, rows, _, out| {
         row(space, rows.start, out);
-        1
+        0
     })
 }
 
-/// [`find`] for a `run` that appends the first rows of a range, one at least, and returns their number. In
-/// each part the rows of a run are equally long.
+/// [`find`] for a `run` that appends the first row of a range and returns 0, or returns how many of the range, from its
+/// first on, repeat the row before them, which are then appended. It is told whether that row is there.
 ///
 /// # Errors
 /// As [`find`].
 pub(crate) fn find_runs<const N: usize, S: Send>(
     task: Task,
     scratch: impl Fn() -> S,
-    run: impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize + Sync,
+    run: impl Fn(&mut S, Range<usize>, bool, &mut Columns<N>) -> usize + Sync,
 ) -> Result<[Pattern<'static>; N], TooLarge> {
-    let limit = task.limit.min(u32::MAX as usize);
     let threads = match task.threads {
         Threads::Pool if task.rows > CHUNK => rayon::current_num_threads(),
         _ => 1,
     };
     let mut spaces: Vec<Mutex<S>> = (0..threads).map(|_| Mutex::new(scratch())).collect();
     let first_space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
-    let mut found = Found::new(task.rows, guess(task.rows, first_space, &run), limit);
+    let sizes = guess(task.rows, first_space, &run);
+    let mut found = Growing::new(task.rows, sizes, task.before, task.limit);
     let mut done = 0;
     if threads > 1 {
-        let mut chunks: Vec<Chunk<N>> = (0..threads * TURNS).map(|_| Chunk::default()).collect();
+        let mut chunks: Vec<Chunk<N>> = Vec::new();
+        let mut turn = threads * TURNS;
         while done < task.rows {
-            let room = limit.saturating_sub(task.before + found.entries());
-            let used = (task.rows - done).div_ceil(CHUNK).min(chunks.len());
-            if !find_chunks(&mut chunks[..used], done..task.rows, room, &spaces, &run) {
+            let used = (task.rows - done).div_ceil(CHUNK).min(turn);
+            chunks.resize_with(used.max(chunks.len()), Chunk::default);
+            if !find_chunks(&mut chunks[..used], done..task.rows, found.room(), &spaces, &run) {
                 break; // row by row, to see which one is too many
             }
-            found.append(&chunks[..used]);
+            if found.append(&chunks[..used]) {
+                turn *= COMPACT;
+            }
             done = (done + used * CHUNK).min(task.rows);
         }
     }
     let space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
     while done < task.rows {
-        let before = task.before + found.entries();
         let next = (done + CHUNK).min(task.rows);
-        let count = run(space, done..next, &mut found.columns);
-        let each = (task.before + found.entries() - before) / count;
-        if before + count * each > limit {
-            let fit = limit.saturating_sub(before).checked_div(each).unwrap_or(0);
-            return Err(TooLarge { row: done + fit, entries: before + (fit + 1) * each });
+        let count = run(space, done..next, done > 0, &mut found.columns);
+        if count == 0 {
+            found.end_row()?;
+        } else {
+            found.repeat(count)?;
         }
-        found.end_rows(count);
-        done += count;
+        done += count.max(1);
     }
     Ok(found.finish(task.block_size))
 }
@@ -176,36 +181,132 @@ pub(crate) fn laid<const N: usize>(
     })
 }
 
+/// `count` of `rows` rows, at multiples of the golden section: at those of a round number all may lie at a face of a
+/// grid, or be the first of a cell.
+pub(crate) fn sample(rows: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count as u64).map(move |sample| {
+        let part = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(part) * rows as u128) >> 64) as usize
+    })
+}
+
 /// About how many columns each part will hold, from a sample of rows.
 fn guess<const N: usize, S>(
     rows: usize,
     space: &mut S,
-    run: &impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize,
+    run: &impl Fn(&mut S, Range<usize>, bool, &mut Columns<N>) -> usize,
 ) -> [usize; N] {
     let samples = rows.min(SAMPLES);
     let mut columns = std::array::from_fn(|_| Vec::new());
-    for sample in 0..samples as u64 {
-        // at multiples of the golden section: at those of a round number all rows may lie at a face of a grid
-        let part = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let i = ((u128::from(part) * rows as u128) >> 64) as usize;
-        run(space, i..i + 1, &mut columns);
+    for i in sample(rows, samples) {
+        run(space, i..i + 1, false, &mut columns);
     }
     // an eighth more: what is not used costs nothing, one too few makes a copy
     columns.map(|part| part.len() * rows / samples.max(1) * 9 / 8)
 }
 
-/// Rows found and not gathered yet.
+/// Rows found by a thread and not gathered yet.
 struct Chunk<const N: usize> {
+    /// Of each run its first row.
     columns: Columns<N>,
-    /// End of each row in each part.
-    ends: Columns<N>,
+    runs: Vec<Run<N>>,
+    /// Columns of all rows.
+    held: [usize; N],
+}
+
+/// A row, and rows behind it that repeat each the row before it.
+#[derive(Clone, Copy)]
+struct Run<const N: usize> {
+    rows: u32,
+    /// Columns of a row.
+    lengths: [u32; N],
+    /// Whether the first row repeats the row before it.
+    repeats: [bool; N],
 }
 
 impl<const N: usize> Default for Chunk<N> {
     fn default() -> Self {
-        let empty = || std::array::from_fn(|_| Vec::new());
-        Self { columns: empty(), ends: empty() }
+        let columns = std::array::from_fn(|_| Vec::new());
+        Self { columns, runs: Vec::new(), held: [0; N] }
     }
+}
+
+impl<const N: usize> Chunk<N> {
+    fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.runs.clear();
+        self.held = [0; N];
+    }
+
+    fn rows(&self) -> usize {
+        self.runs.iter().map(|run| run.rows as usize).sum()
+    }
+
+    /// Ends a row whose columns have been appended to those that had the lengths `before`.
+    fn end_row(&mut self, before: [usize; N]) {
+        let mut new = Run { rows: 1, lengths: [0; N], repeats: [false; N] };
+        for part in 0..N {
+            let (old, row) = self.columns[part].split_at(before[part]);
+            new.lengths[part] = row.len() as u32;
+            if let Some(last) = self.runs.last() {
+                let first = &old[old.len() - last.lengths[part] as usize..];
+                new.repeats[part] = repeats(row, first, last.rows);
+            }
+            self.held[part] += row.len();
+        }
+        self.runs.push(new);
+    }
+
+    /// Appends `count` rows that repeat the last one.
+    fn repeat(&mut self, count: usize) {
+        let Some(last) = self.runs.last_mut() else { return };
+        last.rows += count as u32;
+        for (held, length) in self.held.iter_mut().zip(last.lengths) {
+            *held += count * length as usize;
+        }
+    }
+
+    /// Writes the columns of a part, the ends of its rows and which of them repeat, from column `start` on.
+    fn write(&self, part: usize, start: usize, to: Room) {
+        let Room { mut columns, mut ends, repeats } = to;
+        let (mut from, mut end, mut row) = (&self.columns[part][..], start as u32, 0);
+        for run in &self.runs {
+            let (rows, length) = (run.rows as usize, run.lengths[part] as usize);
+            let (own, behind) = columns.split_at_mut(rows * length);
+            let (own_ends, ends_behind) = ends.split_at_mut(rows);
+            (columns, ends) = (behind, ends_behind);
+            own.iter_mut().zip(&from[..length]).for_each(|(to, j)| _ = to.write(*j));
+            repeat_first(own, length);
+            for to in own_ends {
+                end += run.lengths[part];
+                to.write(end);
+            }
+            repeats[row].write(u8::from(run.repeats[part]));
+            repeats[row + 1..row + rows].iter_mut().for_each(|to| _ = to.write(1));
+            (from, row) = (&from[length..], row + rows);
+        }
+    }
+}
+
+/// Fills whole rows of `length` columns, each with those of the row before increased by 1. The first is there.
+fn repeat_first(rows: &mut [MaybeUninit<u32>], length: usize) {
+    let mut done = 1;
+    // twice as many at a time
+    while done * length < rows.len() {
+        let (there, behind) = rows.split_at_mut(done * length);
+        for (to, from) in behind.iter_mut().zip(&*there) {
+            // SAFETY: the first `done` rows are written
+            to.write(unsafe { from.assume_init() } + done as u32);
+        }
+        done *= 2;
+    }
+}
+
+/// Where rows of a part are written.
+struct Room<'a> {
+    columns: &'a mut [MaybeUninit<u32>],
+    ends: &'a mut [MaybeUninit<u32>],
+    repeats: &'a mut [MaybeUninit<u8>],
 }
 
 /// Finds the first of `rows`, [`CHUNK`] for each chunk; whether they hold at most `room` columns.
@@ -214,24 +315,26 @@ fn find_chunks<const N: usize, S: Send>(
     rows: Range<usize>,
     room: usize,
     spaces: &[Mutex<S>],
-    run: &(impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize + Sync),
+    run: &(impl Fn(&mut S, Range<usize>, bool, &mut Columns<N>) -> usize + Sync),
 ) -> bool {
     let told = AtomicUsize::new(0);
     Threads::Pool.chunks(chunks, 1, 1, |c, chunk| {
         let chunk = &mut chunk[0];
         let thread = rayon::current_thread_index().unwrap_or(0);
         let mut space = spaces[thread].lock().unwrap_or_else(PoisonError::into_inner);
-        chunk.columns.iter_mut().chain(&mut chunk.ends).for_each(Vec::clear);
+        chunk.clear();
         let begin = rows.start + c * CHUNK;
         let (mut i, end, mut untold) = (begin, (begin + CHUNK).min(rows.end), 0);
         while i < end {
-            let count = run(&mut space, i..end, &mut chunk.columns);
-            i += count;
-            let mut held = 0;
-            for (columns, ends) in chunk.columns.iter().zip(&mut chunk.ends) {
-                held += columns.len();
-                end_rows(ends, columns.len(), count);
+            let before = chunk.columns.each_ref().map(Vec::len);
+            let count = run(&mut space, i..end, i > begin, &mut chunk.columns);
+            if count == 0 {
+                chunk.end_row(before);
+            } else {
+                chunk.repeat(count);
             }
+            i += count.max(1);
+            let held = chunk.held.iter().sum::<usize>();
             if held - untold > UNTOLD {
                 let all = told.fetch_add(held - untold, Ordering::Relaxed) + held - untold;
                 untold = held;
@@ -240,87 +343,156 @@ fn find_chunks<const N: usize, S: Send>(
                 }
             }
         }
-        let held: usize = chunk.columns.iter().map(Vec::len).sum();
+        let held: usize = chunk.held.iter().sum();
         told.fetch_add(held - untold, Ordering::Relaxed);
     });
     told.into_inner() <= room
 }
 
-/// Appends the ends of `count` equally long rows, the last of which is `end`.
-#[inline]
-fn end_rows(ends: &mut Vec<u32>, end: usize, count: usize) {
-    let (end, before) = (end as u32, ends.last().copied().unwrap_or(0));
-    let each = (end - before) / count as u32;
-    ends.extend((1..=count as u32).map(|row| before + row * each));
-}
-
-/// Patterns while they grow.
-struct Found<const N: usize> {
+/// Patterns of `N` parts while rows are appended.
+pub(crate) struct Growing<const N: usize> {
     row_ptr: Columns<N>,
-    columns: Columns<N>,
+    /// To append those of a row to, before it is [ended](Self::end_row).
+    pub(crate) columns: Columns<N>,
+    /// 1 for rows that repeat the row before them.
+    repeats: [Vec<u8>; N],
+    before: usize,
+    limit: usize,
 }
 
-impl<const N: usize> Found<N> {
-    fn new(rows: usize, guess: [usize; N], limit: usize) -> Self {
+impl<const N: usize> Growing<N> {
+    /// Room for `rows` rows, and for `sizes` columns of each part. Beside `before` columns there may be so many that all
+    /// are `limit`.
+    pub(crate) fn new(rows: usize, sizes: [usize; N], before: usize, limit: usize) -> Self {
+        let limit = limit.min(u32::MAX as usize);
         let row_ptr = std::array::from_fn(|_| {
             let mut ptr = memory::with_capacity(rows + 1);
             ptr.push(0);
             ptr
         });
-        Self { row_ptr, columns: guess.map(|n| memory::with_capacity(n.min(limit))) }
+        let repeats = std::array::from_fn(|_| memory::with_capacity(rows));
+        let columns = sizes.map(|n| memory::with_capacity(n.min(limit)));
+        Self { row_ptr, columns, repeats, before, limit }
     }
 
+    /// Columns that there are, those before included.
     fn entries(&self) -> usize {
-        self.columns.iter().map(Vec::len).sum()
+        self.before + self.columns.iter().map(Vec::len).sum::<usize>()
     }
 
-    fn end_rows(&mut self, count: usize) {
-        for (ptr, columns) in self.row_ptr.iter_mut().zip(&self.columns) {
-            end_rows(ptr, columns.len(), count);
-        }
+    /// Columns that may be appended.
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.entries())
     }
 
-    /// Appends the rows of `chunks`; all threads copy.
-    fn append(&mut self, chunks: &[Chunk<N>]) {
-        let rows = chunks.iter().map(|chunk| chunk.ends[0].len()).sum::<usize>();
-        let mut copies = Vec::with_capacity(N * chunks.len());
-        let mut lengths = [0; N];
-        for (part, (ptr, columns)) in self.row_ptr.iter_mut().zip(&mut self.columns).enumerate() {
-            memory::reserve(columns, chunks.iter().map(|c| c.columns[part].len()).sum());
-            let mut end = columns.len();
-            let mut room = columns.spare_capacity_mut();
-            let mut room_of_ends = &mut ptr.spare_capacity_mut()[..rows];
-            for chunk in chunks {
-                let (from, ends) = (&chunk.columns[part][..], &chunk.ends[part][..]);
-                let (to, rest) = room.split_at_mut(from.len());
-                let (to_ends, rest_of_ends) = room_of_ends.split_at_mut(ends.len());
-                (room, room_of_ends) = (rest, rest_of_ends);
-                copies.push((to, from, to_ends, ends, end as u32));
-                end += from.len();
-            }
-            lengths[part] = end;
+    fn rows(&self) -> usize {
+        self.repeats[0].len()
+    }
+
+    /// Columns of the last row, of each part.
+    fn last(&self) -> [usize; N] {
+        let last = self.rows().saturating_sub(1);
+        std::array::from_fn(|part| {
+            (self.columns[part].len() as u32 - self.row_ptr[part][last]) as usize
+        })
+    }
+
+    /// Ends a row, whose columns have been appended.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when it passes the limit.
+    #[inline]
+    pub(crate) fn end_row(&mut self) -> Result<(), TooLarge> {
+        let row = self.rows();
+        if self.entries() > self.limit {
+            return Err(TooLarge { row, entries: self.entries() });
         }
-        Threads::Pool.each(copies, |(to, from, to_ends, ends, start)| {
-            for (to, &from) in to.iter_mut().zip(from) {
-                to.write(from);
-            }
-            for (to, end) in to_ends.iter_mut().zip(ends) {
-                to.write(start + end);
-            }
-        });
-        for ((ptr, columns), length) in self.row_ptr.iter_mut().zip(&mut self.columns).zip(lengths)
+        for ((ptr, columns), seen) in
+            self.row_ptr.iter_mut().zip(&self.columns).zip(&mut self.repeats)
         {
-            // SAFETY: the copies have written every entry up to here
-            unsafe { (ptr.set_len(ptr.len() + rows), columns.set_len(length)) };
+            let (old, new) = columns.split_at(ptr[row] as usize);
+            let same = row > 0 && repeats(new, &old[ptr[row - 1] as usize..], 1);
+            seen.push(u8::from(same));
+            ptr.push(columns.len() as u32);
         }
+        Ok(())
     }
 
-    fn finish(self, block_size: usize) -> [Pattern<'static>; N] {
-        let mut ptr = self.row_ptr.into_iter();
+    /// Appends `count` rows that repeat the last one.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when one passes the limit.
+    pub(crate) fn repeat(&mut self, count: usize) -> Result<(), TooLarge> {
+        let (row, lengths) = (self.rows(), self.last());
+        let each = lengths.iter().sum::<usize>();
+        if count * each > self.room() {
+            let fit = self.room() / each;
+            return Err(TooLarge { row: row + fit, entries: self.entries() + (fit + 1) * each });
+        }
+        for (part, length) in lengths.into_iter().enumerate() {
+            let (columns, ptr) = (&mut self.columns[part], &mut self.row_ptr[part]);
+            let end = columns.len();
+            memory::reserve(columns, count * length);
+            // twice as many at a time
+            let mut done = 1;
+            while done <= count {
+                let (more, begin) = (done.min(count + 1 - done), columns.len());
+                columns.extend_from_within(end - length..end - length + more * length);
+                columns[begin..].iter_mut().for_each(|j| *j += done as u32);
+                done += more;
+            }
+            ptr.extend((1..=count).map(|row| (end + row * length) as u32));
+            self.repeats[part].resize(row + count, 1);
+        }
+        Ok(())
+    }
+
+    /// Appends the rows of `chunks`, which all threads write; whether they take much less room there.
+    fn append(&mut self, chunks: &[Chunk<N>]) -> bool {
+        let rows: Vec<usize> = chunks.iter().map(Chunk::rows).collect();
+        let all: usize = rows.iter().sum();
+        let mut stored = 0;
+        let mut tasks = Vec::with_capacity(N * chunks.len());
+        let parts = self.row_ptr.iter_mut().zip(&mut self.columns).zip(&mut self.repeats);
+        for (part, ((ptr, columns), seen)) in parts.enumerate() {
+            memory::reserve(columns, chunks.iter().map(|c| c.held[part]).sum());
+            let mut start = columns.len();
+            let mut room = columns.spare_capacity_mut();
+            let mut ends = &mut ptr.spare_capacity_mut()[..all];
+            let mut repeats = &mut seen.spare_capacity_mut()[..all];
+            for (chunk, &rows) in chunks.iter().zip(&rows) {
+                let to = Room {
+                    columns: room.split_off_mut(..chunk.held[part]).unwrap_or_default(),
+                    ends: ends.split_off_mut(..rows).unwrap_or_default(),
+                    repeats: repeats.split_off_mut(..rows).unwrap_or_default(),
+                };
+                tasks.push((chunk, part, start, to));
+                start += chunk.held[part];
+                stored += chunk.columns[part].len();
+            }
+        }
+        Threads::Pool.each(tasks, |(chunk, part, start, to)| chunk.write(part, start, to));
+        let held: [usize; N] =
+            std::array::from_fn(|part| chunks.iter().map(|c| c.held[part]).sum());
+        let parts = self.row_ptr.iter_mut().zip(&mut self.columns).zip(&mut self.repeats);
+        for (((ptr, columns), seen), held) in parts.zip(held) {
+            // SAFETY: the tasks have written every entry up to here
+            unsafe {
+                ptr.set_len(ptr.len() + all);
+                columns.set_len(columns.len() + held);
+                seen.set_len(seen.len() + all);
+            }
+        }
+        stored * COMPACT < held.iter().sum()
+    }
+
+    /// The patterns, of blocks of `block_size`.
+    pub(crate) fn finish(self, block_size: usize) -> [Pattern<'static>; N] {
+        let mut known = self.row_ptr.into_iter().zip(self.repeats);
         self.columns.map(|mut columns| {
             columns.shrink_to_fit();
-            let row_ptr = ptr.next().unwrap_or_default();
-            Pattern::new(row_ptr, columns).in_blocks(block_size)
+            let (row_ptr, repeats) = known.next().unwrap_or_default();
+            Pattern::new(row_ptr, columns).in_blocks(block_size).repeating(repeats)
         })
     }
 }
