@@ -180,6 +180,21 @@ impl Csr {
         self.blocks.0.get_or_init(|| found)
     }
 
+    /// The same matrix, which knows of its blocks what this one knows now, and does not tell what it finds.
+    pub(crate) fn apart(&self) -> Self {
+        let apart = self.in_blocks(self.block_size);
+        apart.learn_blocks(self);
+        apart
+    }
+
+    /// Takes over what another matrix with the same pattern and blocks has found of its blocks, if anything.
+    pub(crate) fn learn_blocks(&self, other: &Self) {
+        debug_assert!(self.pattern.is(&other.pattern) && self.block_size == other.block_size);
+        if let Some(found) = other.blocks.0.get() {
+            self.blocks.0.get_or_init(|| found.clone());
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -339,6 +354,24 @@ mod tests {
         assert!(bad(&[0, 2, 1], &[0]).contains("row_ptr decreases at row 1"));
         assert!(bad(&[0, 2, 2], &[1, 0]).contains("row 0 are not strictly"));
         assert!(bad(&[0, 0, 1], &[2]).contains("row 1 has a column outside 0..2"));
+    }
+
+    #[test]
+    fn where_the_blocks_are_is_found_once_and_told_to_clones_alone() {
+        let a = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1., 2.]).unwrap().in_blocks(2);
+        let find = || CsrPattern::new(vec![0, 1], vec![0]);
+        let known = || -> CsrPattern { panic!("it is known") };
+        let early = a.apart();
+        let found = a.blocks(find).clone();
+        for of in [a.clone(), a.apart(), a.with_values(vec![3., 4.])] {
+            assert!(of.blocks(known).is(&found));
+        }
+        for of in [&early, &a.in_blocks(2), &a.in_blocks(1)] {
+            assert!(!of.blocks(find).is(&found));
+        }
+        let later = a.in_blocks(2);
+        later.learn_blocks(&a);
+        assert!(later.blocks(known).is(&found));
     }
 
     #[test]

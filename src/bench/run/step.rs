@@ -1,8 +1,9 @@
 //! One solve of a step of a sequence, from a guess where there is one.
 
 use super::no_result::together;
+use super::stages::going;
 use super::watch::{CaseMonitor, History};
-use super::{Job, NoResult, Stage, going, levels, range, traffic};
+use super::{Job, NoResult, Stage, levels, range, traffic};
 use crate::base::measure::median;
 use crate::case::Case;
 use crate::compute::krylov::{
