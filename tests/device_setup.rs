@@ -89,11 +89,11 @@ fn compare(k: &Cuda, name: &str, a: &Csr, fills: RangeInclusive<usize>) {
 /// `(L D U')^-1 r` with factors of `a` on a pattern.
 fn solved<K: Backend>(
     k: &K,
-    way: Trisolve,
+    (way, precision): (Trisolve, FactorPrecision),
     pattern: &Arc<FillPattern>,
     (a, r): (&Csr, &[f64]),
 ) -> Vec<f64> {
-    let mut ilu = k.ilu_analyse(pattern, way, FactorPrecision::Float64).unwrap();
+    let mut ilu = k.ilu_analyse(pattern, way, precision).unwrap();
     k.ilu_factor(&mut ilu, a, 0.0).unwrap();
     let (mut x, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
     k.upload(r, &mut x);
@@ -103,6 +103,10 @@ fn solved<K: Backend>(
     k.check().unwrap();
     solution
 }
+
+/// Those of factors on a GPU.
+const PRECISIONS: [FactorPrecision; 3] =
+    [FactorPrecision::Float64, FactorPrecision::Float32, FactorPrecision::Bfloat16];
 
 /// Factorises on patterns and with schedules that the device has made, in one thread block: the emulator runs one
 /// after the other.
@@ -118,14 +122,19 @@ fn compare_solves(k: &Cuda, rng: &mut ChaCha8Rng) {
         let columns = a.col_ind().to_vec();
         let own = rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |_| i));
         for ((v, i), j) in a.values_mut().iter_mut().zip(own).zip(columns) {
-            *v = if i == j as usize { 5.0 } else { 1.0 };
+            *v = if i == j as usize { 5.0 } else { rng.random_range(-1.0..1.0) };
         }
         let r: Vec<f64> = (0..a.rows()).map(|_| rng.random_range(-1.0..1.0)).collect();
         let p = k.filled(&a, fill, usize::MAX).unwrap().unwrap();
-        let got = solved(k, Trisolve::SYNCFREE, &p, (&a, &r));
-        let want = solved(&Cpu::sequential(), Trisolve::AUTO, &p, (&a, &r));
-        let worst = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max);
-        assert!(worst < 1e-13, "k {fill}: {worst:e}");
+        // rounded alike on both, and all arithmetic is in float64
+        let solutions = PRECISIONS.map(|precision| {
+            let got = solved(k, (Trisolve::SYNCFREE, precision), &p, (&a, &r));
+            let want = solved(&Cpu::sequential(), (Trisolve::AUTO, precision), &p, (&a, &r));
+            let worst = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max);
+            assert!(worst < 1e-13, "k {fill}, {precision:?}: {worst:e}");
+            got
+        });
+        assert!(solutions[0] != solutions[1] && solutions[1] != solutions[2], "k {fill}");
     }
     k.gpu().limit(Limits::NONE);
 }

@@ -51,6 +51,11 @@ __device__ inline void load_pair(u32 at, double& a, double& b) {
 __device__ inline void load_pair(u32 at, float& a, float& b) {
     asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b) : "r"(at) : "memory");
 }
+#ifdef FACTOR_BFLOAT16
+__device__ inline void load_pair(u32 at, Stored& a, Stored& b) {
+    asm volatile("ld.shared.v2.u16 {%0, %1}, [%2];" : "=h"(a.bits), "=h"(b.bits) : "r"(at) : "memory");
+}
+#endif
 __device__ inline void load_one(u32 at, double& a) { asm volatile("ld.relaxed.cta.shared.f64 %0, [%1];" : "=d"(a) : "r"(at) : "memory"); }
 __device__ inline void store_pair(u32 at, double a, double b) {
     asm volatile("st.shared.v2.f64 [%0], {%1, %2};" : : "r"(at), "d"(a), "d"(b) : "memory");

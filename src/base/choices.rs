@@ -174,9 +174,9 @@ pub enum FactorPrecision {
     Float64,
     /// 4 bytes, rounded to nearest.
     Float32,
-    /// 2 bytes with 8 significant bits, and a scale for each row of a block row; on CPUs.
+    /// 2 bytes with 8 significant bits, on CPUs with a scale for each row of a block row.
     Bfloat16,
-    /// 2 bytes with 11 significant bits, likewise.
+    /// 2 bytes with 11 significant bits and such a scale; on CPUs.
     Float16,
     /// Each block row in float16, float32 or float64, as the condition numbers of diagonal blocks allow; on CPUs.
     Adaptive,
@@ -196,7 +196,7 @@ impl FactorPrecision {
     /// Whether GPUs solve with factors that are stored so.
     #[must_use]
     pub fn on_gpu(self) -> bool {
-        matches!(self, Self::Float64 | Self::Float32)
+        matches!(self, Self::Float64 | Self::Float32 | Self::Bfloat16)
     }
 }
 

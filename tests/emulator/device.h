@@ -264,6 +264,20 @@ inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __ffs(unsigned v) { return __builtin_ffs((int)v); }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
+inline float __double2float_rz(double v) {
+    const float nearest = (float)v;
+    return std::fabs((double)nearest) > std::fabs(v) ? std::nextafter(nearest, 0.0f) : nearest;
+}
+inline unsigned __float_as_uint(float v) {
+    unsigned bits;
+    memcpy(&bits, &v, 4);
+    return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
+}
 inline long long __double_as_longlong(double v) {
     long long bits;
     memcpy(&bits, &v, 8);

@@ -192,18 +192,25 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     programs.extend(block_sizes.iter().flat_map(|b| product_variants(*b)));
     // and what setups compute with, for all groups of threads
     programs.extend(setup_variants());
-    // and those that solve for factors in float32, which takes fewer registers
-    let single: Vec<_> = programs
-        .iter()
-        .filter(|(source, variant)| {
+    // and those that solve with narrower factors, which take fewer registers, or more to widen them
+    let narrower =
+        [(FactorPrecision::Float32, &[1, 3, 8, 32][..]), (FactorPrecision::Bfloat16, &[1, 3])];
+    for (precision, sizes) in narrower {
+        let of_blocks = programs.iter().filter(|(source, variant)| {
             [&sources::TRSV, &sources::WAVEFRONT, &sources::PARTITIONED].contains(source)
-                && [1, 3, 8, 32].contains(&variant.block_size)
+                && sizes.contains(&variant.block_size)
                 && !variant.defines.is_empty()
-        })
-        .map(|(source, variant)| (*source, variant.clone().storing(FactorPrecision::Float32)))
-        .collect();
-    programs.extend(single);
-    programs.push((&sources::PENCILS, Variant::from(0).storing(FactorPrecision::Float32)));
+                && variant.defines.iter().all(|(name, _)| !name.starts_with("FACTOR_"))
+        });
+        let stored = |(source, variant): &(&'static Source, Variant)| {
+            (*source, variant.clone().storing(precision))
+        };
+        let of_blocks: Vec<_> = of_blocks.map(stored).collect();
+        programs.extend(of_blocks);
+        let others = [(&sources::PENCILS, 0), (&sources::NARROW, 0), (&sources::COLOUR_BOXES, 0)];
+        let others = others.into_iter().chain([(&sources::COUPLINGS, 3), (&sources::COLOURS, 1)]);
+        programs.extend(others.map(|(source, b)| (source, Variant::from(b).storing(precision))));
+    }
     programs
 }
 

@@ -116,6 +116,12 @@ template <int BEYOND> __device__ inline void load_if(u32 there, const float* fro
     asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %2, 0;\n@there ld.global.nc.L1::no_allocate.f32 %0, [%1+%3];\n}"
                  : "+f"(to) : "l"(from), "r"(there), "n"(BEYOND * (int)(WARP * sizeof(float))));
 }
+#ifdef FACTOR_BFLOAT16
+template <int BEYOND> __device__ inline void load_if(u32 there, const Stored* from, Stored& to) {
+    asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %2, 0;\n@there ld.global.nc.L1::no_allocate.u16 %0, [%1+%3];\n}"
+                 : "+h"(to.bits) : "l"(from), "r"(there), "n"(BEYOND * (int)(WARP * sizeof(Stored))));
+}
+#endif
 __device__ inline void load_if(u32 there, const unsigned short* from, unsigned short& to) {
     asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %2, 0;\n@there ld.global.nc.u16 %0, [%1];\n}"
                  : "+h"(to) : "l"(from), "r"(there));

@@ -23,6 +23,10 @@ type Coupled = fn(Ordering) -> bool;
 const HALVES: [(&str, Coupled); 2] =
     [("lower half of a box", Ordering::is_lt), ("upper half of a box", Ordering::is_gt)];
 
+/// Those of factors on a GPU.
+pub(super) const PRECISIONS: [FactorPrecision; 3] =
+    [FactorPrecision::Float64, FactorPrecision::Float32, FactorPrecision::Bfloat16];
+
 impl<K: Backend + 'static> Bench<'_, K> {
     /// Solves with a matrix in each of the `algorithms`, compared with the sequential solve.
     fn solves(
@@ -50,7 +54,6 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let r = self.random(a.rows());
         let limit = match precision {
             FactorPrecision::Float64 => SOLVE_LIMIT,
-            // of 16 bits there are none on a GPU
             _ => SINGLE_LIMIT,
         };
         let request = |algorithm| Request { pattern, algorithm, precision };
@@ -145,8 +148,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let Some(&first) = algorithms.first() else { return Ok(()) };
         let of = |precision| move |&(extents, b, fill)| (extents, b, fill, precision);
         let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
-        let single = self.sizes.single_boxes.iter().map(of(FactorPrecision::Float32));
-        for (extents, b, fill, precision) in double.chain(single) {
+        let narrower = [FactorPrecision::Float32, FactorPrecision::Bfloat16]
+            .into_iter()
+            .flat_map(|precision| self.sizes.single_boxes.iter().map(of(precision)));
+        for (extents, b, fill, precision) in double.chain(narrower) {
             let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz}");
@@ -188,7 +193,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         Ok(())
     }
 
-    /// Boxes of one thread block and of many, with factors of both precisions; the first one, and of the others those
+    /// Boxes of one thread block and of many, with factors of each precision; the first one, and of the others those
     /// that a GPU has room for.
     pub(super) fn pencils(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         if algorithms.is_empty() {
@@ -198,7 +203,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let [nx, ny, nz] = extents;
             let (name, a) =
                 (format!("box {nx} x {ny} x {nz}"), self.box_matrix(extents, 1, |_| true));
-            for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
+            for precision in PRECISIONS {
                 match self.solves(&name, &a, 0, precision, algorithms) {
                     Err(e) if n > 0 && e.kind() == Kind::Input => {}
                     other => other?,
@@ -273,7 +278,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &algorithms)
     }
 
-    /// Factors stored in float32, by those that can.
+    /// Factors stored in float32 and bfloat16, by those that can.
     fn single(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let mut algorithms = algorithms.to_vec();
         let diagonal = Arc::new(FillPattern::diagonal(3, 1));
@@ -285,7 +290,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 .iter()
                 .filter(|(name, _)| ["random", "band of 11"].contains(name))
             {
-                self.pattern(pattern, size, FactorPrecision::Float32, &algorithms)?;
+                for precision in [FactorPrecision::Float32, FactorPrecision::Bfloat16] {
+                    self.pattern(pattern, size, precision, &algorithms)?;
+                }
             }
         }
         match algorithms.first() {

@@ -58,7 +58,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// Solves by colours with factors of random matrices: one colour or many, rows longer than any part of them
-    /// that is under way, columns far apart, and numbers in float32.
+    /// that is under way, columns far apart, and numbers in float32 and bfloat16.
     fn colours(&mut self, trisolves: &[Trisolve]) -> Result<()> {
         let patterns = ["chain", "band of 11", "random", "diagonal"];
         let diagonal = Arc::new(FillPattern::diagonal(3, 1));
@@ -74,6 +74,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 for (factor_precision, limit) in [
                     (FactorPrecision::Float64, CHAIN_LIMIT),
                     (FactorPrecision::Float32, SINGLE_LIMIT),
+                    (FactorPrecision::Bfloat16, SINGLE_LIMIT),
                 ] {
                     let of = |trisolve| Case {
                         precond: text.clone(),

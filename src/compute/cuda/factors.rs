@@ -205,10 +205,7 @@ impl BlockIlu {
     /// Inverse diagonal blocks of our factors, on the host.
     pub(super) fn inverse_diagonal(&self, d: &Device) -> Result<Vec<f64>> {
         match self.diagonal.as_deref() {
-            Some(Numbers::Double(diagonal)) => d.host(diagonal),
-            Some(Numbers::Single(diagonal)) => {
-                Ok(d.host(diagonal)?.into_iter().map(f64::from).collect())
-            }
+            Some(diagonal) => diagonal.host(d),
             None => Err(Error::input("the pivots of cuSPARSE's factors cannot be looked at")
                 .hint("`cuda` has the same factors")),
         }

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, DriverError};
 use super::device::{Device, grid};
 use super::launch::{Address, address, launch};
 use super::memory::failed;
-use super::sources::NARROW;
+use super::sources::{NARROW, Variant};
 use super::storage::{Factors, Structure};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
@@ -18,6 +18,8 @@ use crate::compute::Breakdown;
 pub(super) enum Numbers {
     Double(CudaSlice<f64>),
     Single(CudaSlice<f32>),
+    /// Bits of bfloat16.
+    Short(CudaSlice<u16>),
 }
 
 impl Numbers {
@@ -26,6 +28,7 @@ impl Numbers {
         Ok(match precision {
             FactorPrecision::Float64 => Self::Double(d.alloc(len)?),
             FactorPrecision::Float32 => Self::Single(d.alloc(len)?),
+            FactorPrecision::Bfloat16 => Self::Short(d.alloc(len)?),
             other => return Err(refused(other)),
         })
     }
@@ -35,6 +38,7 @@ impl Numbers {
         match self {
             Self::Double(numbers) => 8 * numbers.len(),
             Self::Single(numbers) => 4 * numbers.len(),
+            Self::Short(numbers) => 2 * numbers.len(),
         }
     }
 
@@ -43,7 +47,18 @@ impl Numbers {
         match self {
             Self::Double(numbers) => address(numbers),
             Self::Single(numbers) => address(numbers),
+            Self::Short(numbers) => address(numbers),
         }
+    }
+
+    /// The numbers on the host.
+    pub(super) fn host(&self, d: &Device) -> Result<Vec<f64>> {
+        let wide = |bits: u16| f64::from(f32::from_bits(u32::from(bits) << 16));
+        Ok(match self {
+            Self::Double(numbers) => d.host(numbers)?,
+            Self::Single(numbers) => d.host(numbers)?.into_iter().map(f64::from).collect(),
+            Self::Short(numbers) => d.host(numbers)?.into_iter().map(wide).collect(),
+        })
     }
 }
 
@@ -69,11 +84,10 @@ impl Values {
     ) -> Result<std::result::Result<Self, Breakdown>> {
         let diagonal = match precision {
             FactorPrecision::Float64 => Numbers::Double(factors.diagonal),
-            FactorPrecision::Float32 => match narrowed(d, f, &factors)? {
-                Ok(diagonal) => Numbers::Single(diagonal),
+            narrow => match narrowed(d, f, &factors, narrow)? {
+                Ok(diagonal) => diagonal,
                 Err(row) => return Ok(Err(Breakdown::Range { row })),
             },
-            other => return Err(refused(other)),
         };
         Ok(Ok(Self {
             lower: Rc::new(factors.lower),
@@ -87,19 +101,22 @@ impl Values {
 fn refused(precision: FactorPrecision) -> Error {
     let name = choice_name(&precision);
     Error::input(format!("no GPU solves with factors in `{name}`"))
-        .hint("`--factor-precision` is `float64` or `float32` there")
+        .hint("`--factor-precision` is `float64`, `float32` or `bfloat16` there")
 }
 
-/// The diagonal in float32, or the first block row of the factors that leaves its range.
+/// The diagonal in a narrower `precision`, or the first block row of the factors that leaves its range.
 fn narrowed(
     d: &Device,
     f: &Structure,
     factors: &Factors,
-) -> Result<std::result::Result<CudaSlice<f32>, usize>> {
+    precision: FactorPrecision,
+) -> Result<std::result::Result<Numbers, usize>> {
     const THREADS: u32 = 256;
     let fault = |e: DriverError| failed("cannot round the factors", e);
     let (b, bb, p) = (f.block_size, f.block_size * f.block_size, &f.pattern);
-    let check = d.kernel(&NARROW, 0, "first_beyond")?;
+    let diagonal = Numbers::alloc(d, p.rows() * bb, precision)?;
+    let kernel = |name| d.kernel(&NARROW, Variant::from(0).storing(precision), name);
+    let check = kernel("first_beyond")?;
     let beyond = |values: &CudaSlice<f64>, entries: usize| -> Result<Option<usize>> {
         let (count, first) = ((entries * bb) as u64, d.least()?);
         let blocks = (entries * bb).div_ceil(THREADS as usize).clamp(1, 1 << 14);
@@ -108,11 +125,11 @@ fn narrowed(
     };
     let lower = beyond(&factors.lower, p.lower.entries())?.map(|at| p.lower.row_of(at));
     let upper = beyond(&factors.upper, p.upper.entries())?.map(|at| p.upper.row_of(at));
-    let (single, first) = (d.alloc::<f32>(p.rows() * bb)?, d.least()?);
-    let kernel = d.kernel(&NARROW, 0, "narrow_diagonal")?;
+    let (to, first) = (diagonal.address(), d.least()?);
+    let kernel = kernel("narrow_diagonal")?;
     let (rows, size) = (p.rows() as u32, b as u32);
     let config = grid((p.rows() * b).div_ceil(THREADS as usize), THREADS);
-    launch!(d, &kernel, config; rows, size, factors.diagonal, single, first).map_err(fault)?;
-    let diagonal = d.found(&first)?.map(|at| at as usize);
-    Ok([lower, upper, diagonal].into_iter().flatten().min().map_or(Ok(single), Err))
+    launch!(d, &kernel, config; rows, size, factors.diagonal, to, first).map_err(fault)?;
+    let beyond = d.found(&first)?.map(|at| at as usize);
+    Ok([lower, upper, beyond].into_iter().flatten().min().map_or(Ok(diagonal), Err))
 }

@@ -46,8 +46,10 @@ impl Variant {
     /// The variant whose stored factors are of `precision`.
     #[must_use]
     pub fn storing(mut self, precision: FactorPrecision) -> Self {
-        if precision == FactorPrecision::Float32 {
-            self.defines.push(("FACTOR_FLOAT", 1));
+        match precision {
+            FactorPrecision::Float32 => self.defines.push(("FACTOR_FLOAT", 1)),
+            FactorPrecision::Bfloat16 => self.defines.push(("FACTOR_BFLOAT16", 1)),
+            _ => {}
         }
         self
     }

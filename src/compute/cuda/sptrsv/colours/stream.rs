@@ -55,7 +55,9 @@ pub(super) fn solve(
     (row, placed): (&[u32], &Rc<Placed>),
 ) -> Result<Option<ColourStream>> {
     let (d, f, n) = (s.device, s.structure, s.structure.pattern.rows());
-    if f.block_size > 1 || n == 0 || d.arch() < OLDEST {
+    let stored = s.precision.bytes();
+    // indices of four bytes lie behind the numbers
+    if f.block_size > 1 || n == 0 || d.arch() < OLDEST || stored < 4 {
         return Ok(None);
     }
     let variant = || Variant::from(1).storing(s.precision);
@@ -72,7 +74,6 @@ pub(super) fn solve(
     };
     let blocks = prepared(ring)? as usize;
     let shape = Shape { workers, entries, ring, most_stages };
-    let stored = s.precision.bytes();
     let cut = match blocks {
         0 => None,
         _ => Cut::new(plan, layouts, row, stored, shape, blocks)?,
