@@ -5,7 +5,7 @@
 #   petsc          apt-get install python3-petsc4py
 #   hypre          apt-get install libhypre-dev
 #   dune           apt-get install libdune-istl-dev
-#   trilinos       apt-get install libtrilinos-{ifpack2,belos,thyra,rtop,epetra,shylu,xpetra,zoltan2,amesos2,kokkos-kernels}-dev
+#   trilinos       apt-get install libtrilinos-{ifpack2,belos,tpetra,teuchos,kokkos,kokkos-kernels,thyra,rtop,epetra,shylu,xpetra,zoltan2,amesos2}-dev
 #   rocalution     its sources, https://github.com/ROCm/rocALUTION, with SUPPORT_HIP=OFF and SUPPORT_OMP=OFF, in PREFIX
 #   suitesparse    apt-get install libsuitesparse-dev libopenblas0-serial
 #   ginkgo         its sources, https://github.com/ginkgo-project/ginkgo, built with GINKGO_BUILD_OMP=ON and installed in PREFIX
