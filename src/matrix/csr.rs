@@ -246,6 +246,18 @@ impl Csr {
         (&self.pattern.col_ind[r.clone()], &self.values[r])
     }
 
+    /// Columns and values of block row `i` where all of its blocks are stored whole: the columns of each of its rows, and
+    /// the values row by row.
+    #[inline]
+    pub(crate) fn whole_blocks(&self, i: usize) -> Option<(&[u32], &[f64])> {
+        let b = self.block_size;
+        let columns = self.row(i * b).0;
+        let alike = |r: usize| r < self.rows && self.row(r).0 == columns;
+        let whole = (i * b + 1..(i + 1) * b).all(alike) && in_whole_blocks(columns, b);
+        let start = self.row_ptr()[i * b] as usize;
+        whole.then(|| (columns, &self.values[start..start + b * columns.len()]))
+    }
+
     /// The entry `(i, j)`, if stored.
     pub fn get(&self, i: usize, j: usize) -> Option<f64> {
         let (cols, values) = self.row(i);
@@ -341,9 +353,33 @@ impl Csr {
     }
 }
 
+/// Whether increasing columns are those of whole blocks of `b`.
+fn in_whole_blocks(columns: &[u32], b: usize) -> bool {
+    let whole = |block: &[u32]| {
+        block[0].is_multiple_of(b as u32) && block[b - 1] == block[0] + (b as u32 - 1)
+    };
+    columns.len().is_multiple_of(b) && columns.chunks_exact(b).all(whole)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_are_whole_or_not() {
+        assert!(in_whole_blocks(&[2, 3, 6, 7], 2) && in_whole_blocks(&[], 3));
+        assert!(!in_whole_blocks(&[2, 3, 5, 6], 2) && !in_whole_blocks(&[2, 3, 6], 2));
+        let a = |row_ptr: &[u32], col_ind: &[u32]| {
+            let values = (0..col_ind.len()).map(|v| v as f64).collect();
+            Csr::new(4, 4, row_ptr.into(), col_ind.into(), values).unwrap().in_blocks(2)
+        };
+        let whole = a(&[0, 2, 4, 5, 6], &[2, 3, 2, 3, 2, 3]);
+        let found = whole.whole_blocks(0);
+        assert_eq!(found, Some((&[2, 3][..], &[0., 1., 2., 3.][..])));
+        assert_eq!(whole.whole_blocks(1), None);
+        // as many columns, and others
+        assert_eq!(a(&[0, 2, 4, 4, 4], &[0, 1, 2, 3]).whole_blocks(0), None);
+    }
 
     #[test]
     fn refuses_broken_patterns() {

@@ -414,25 +414,36 @@ fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
 #[inline(always)]
 fn load<K: BlockSize>(size: K, job: &Job, i: usize, places: &Places, row: &mut [f64]) {
     let (b, bb) = (size.b(), size.b() * size.b());
-    for r in 0..b {
-        let (cols, values) = job.a.row(i * b + r);
-        let mut at = 0;
-        while at < cols.len() {
-            let (block, within) = (cols[at] as usize / b, cols[at] as usize % b);
-            // columns increase: the place of a whole block is looked up once
-            let whole = within == 0
-                && cols.get(at + b - 1).is_some_and(|&last| last as usize == block * b + b - 1);
-            let count = if whole { b } else { 1 };
-            let place = places.get(block as u32) as usize;
-            if place != 0 && places.window.holds(i, block as u32) {
-                let first = (place - 1) * bb + within * b + r;
-                let places = row[first..].iter_mut().step_by(b);
-                places.zip(&values[at..at + count]).for_each(|(to, &v)| *to = v);
+    if let Some((columns, values)) = job.a.whole_blocks(i) {
+        for (e, block) in columns.chunks_exact(b).enumerate() {
+            let block = block[0] / b as u32;
+            let place = places.get(block) as usize;
+            if place == 0 || !places.window.holds(i, block) {
+                continue;
             }
-            at += count;
+            let to = &mut row[(place - 1) * bb..place * bb];
+            for (r, from) in values.chunks_exact(columns.len()).enumerate() {
+                let from = &from[e * b..(e + 1) * b];
+                for c in 0..b {
+                    to[c * b + r] = from[c];
+                }
+            }
         }
-        let diagonal = places.get(i as u32) as usize - 1;
-        row[diagonal * bb + r * b + r] += job.shift;
+    } else {
+        for r in 0..b {
+            let (columns, values) = job.a.row(i * b + r);
+            for (&j, &v) in columns.iter().zip(values) {
+                let (block, c) = (j / b as u32, j as usize % b);
+                let place = places.get(block) as usize;
+                if place != 0 && places.window.holds(i, block) {
+                    row[(place - 1) * bb + c * b + r] = v;
+                }
+            }
+        }
+    }
+    let diagonal = (places.get(i as u32) as usize - 1) * bb;
+    for r in 0..b {
+        row[diagonal + r * b + r] += job.shift;
     }
 }
 

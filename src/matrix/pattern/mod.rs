@@ -275,20 +275,10 @@ pub(crate) fn count_blocks(threads: Threads, a: &Csr) -> usize {
     }
 }
 
-/// Whether increasing columns are those of whole blocks of `b`.
-pub(crate) fn in_whole_blocks(cols: &[u32], b: usize) -> bool {
-    let whole = |block: &[u32]| {
-        block[0].is_multiple_of(b as u32) && block[b - 1] == block[0] + (b as u32 - 1)
-    };
-    cols.len().is_multiple_of(b) && cols.chunks_exact(b).all(whole)
-}
-
 /// Appends the block columns of block row i; `seen` is false everywhere before and after.
 fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>) {
-    let first = a.row(i * b).0;
-    let same = |r: usize| r < a.rows() && a.row(r).0 == first;
-    if (i * b + 1..(i + 1) * b).all(same) && in_whole_blocks(first, b) {
-        out.extend(first.chunks_exact(b).map(|block| block[0] / b as u32));
+    if let Some((columns, _)) = a.whole_blocks(i) {
+        out.extend(columns.chunks_exact(b).map(|block| block[0] / b as u32));
         return;
     }
     let start = out.len();
@@ -325,8 +315,6 @@ mod tests {
         let p = block_pattern(&pairs);
         assert_eq!(p.rows(), 3);
         assert_eq!((p.row(0), p.row(1), p.row(2)), (&[0, 2][..], &[0][..], &[2][..]));
-        assert!(in_whole_blocks(&[2, 3, 6, 7], 2) && in_whole_blocks(&[], 3));
-        assert!(!in_whole_blocks(&[2, 3, 5, 6], 2) && !in_whole_blocks(&[2, 3, 6], 2));
         let whole = a.in_blocks(5);
         let p = block_pattern(&whole);
         assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));
