@@ -246,11 +246,10 @@ impl Csr {
         (&self.pattern.col_ind[r.clone()], &self.values[r])
     }
 
-    /// Columns and values of block row `i` where all of its blocks are stored whole: the columns of each of its rows, and
-    /// the values row by row.
+    /// Columns and values of row `i` of blocks of `b` where all of its blocks are stored whole: the columns of each of its
+    /// rows, and the values row by row.
     #[inline]
-    pub(crate) fn whole_blocks(&self, i: usize) -> Option<(&[u32], &[f64])> {
-        let b = self.block_size;
+    pub(crate) fn whole_blocks(&self, i: usize, b: usize) -> Option<(&[u32], &[f64])> {
         let columns = self.row(i * b).0;
         let alike = |r: usize| r < self.rows && self.row(r).0 == columns;
         let whole = (i * b + 1..(i + 1) * b).all(alike) && in_whole_blocks(columns, b);
@@ -371,14 +370,14 @@ mod tests {
         assert!(!in_whole_blocks(&[2, 3, 5, 6], 2) && !in_whole_blocks(&[2, 3, 6], 2));
         let a = |row_ptr: &[u32], col_ind: &[u32]| {
             let values = (0..col_ind.len()).map(|v| v as f64).collect();
-            Csr::new(4, 4, row_ptr.into(), col_ind.into(), values).unwrap().in_blocks(2)
+            Csr::new(4, 4, row_ptr.into(), col_ind.into(), values).unwrap()
         };
         let whole = a(&[0, 2, 4, 5, 6], &[2, 3, 2, 3, 2, 3]);
-        let found = whole.whole_blocks(0);
+        let found = whole.whole_blocks(0, 2);
         assert_eq!(found, Some((&[2, 3][..], &[0., 1., 2., 3.][..])));
-        assert_eq!(whole.whole_blocks(1), None);
+        assert_eq!(whole.whole_blocks(1, 2), None);
         // as many columns, and others
-        assert_eq!(a(&[0, 2, 4, 4, 4], &[0, 1, 2, 3]).whole_blocks(0), None);
+        assert_eq!(a(&[0, 2, 4, 4, 4], &[0, 1, 2, 3]).whole_blocks(0, 2), None);
     }
 
     #[test]

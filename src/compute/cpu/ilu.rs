@@ -414,7 +414,7 @@ fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
 #[inline(always)]
 fn load<K: BlockSize>(size: K, job: &Job, i: usize, places: &Places, row: &mut [f64]) {
     let (b, bb) = (size.b(), size.b() * size.b());
-    if let Some((columns, values)) = job.a.whole_blocks(i) {
+    if let Some((columns, values)) = job.a.whole_blocks(i, b) {
         for (e, block) in columns.chunks_exact(b).enumerate() {
             let block = block[0] / b as u32;
             let place = places.get(block) as usize;

@@ -277,7 +277,7 @@ pub(crate) fn count_blocks(threads: Threads, a: &Csr) -> usize {
 
 /// Appends the block columns of block row i; `seen` is false everywhere before and after.
 fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>) {
-    if let Some((columns, _)) = a.whole_blocks(i) {
+    if let Some((columns, _)) = a.whole_blocks(i, b) {
         out.extend(columns.chunks_exact(b).map(|block| block[0] / b as u32));
         return;
     }
