@@ -211,7 +211,7 @@ def summary(same, runs):
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
         "",
         f"`scripts/peers-results.sh` with revision {first['revision']} on {first['cpu']}, {first['date'][:10]}: medians of "
-        "up to five solves, relative tolerance 1e-6, at most 1000 iterations. [same.md](same.md) has GMRES(20) with "
+        "up to 100 solves within a second, relative tolerance 1e-6, at most 1000 iterations. [same.md](same.md) has GMRES(20) with "
         "ILU(k) on the right in every program that has it, [best.md](best.md) the best of other methods of each; "
         "[same.svg](same.svg) and [best.svg](best.svg) are their performance profiles.",
         "",
