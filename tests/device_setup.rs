@@ -104,10 +104,6 @@ fn solved<K: Backend>(
     solution
 }
 
-/// Those of factors on a GPU.
-const PRECISIONS: [FactorPrecision; 3] =
-    [FactorPrecision::Float64, FactorPrecision::Float32, FactorPrecision::Bfloat16];
-
 /// Factorises on patterns and with schedules that the device has made, in one thread block: the emulator runs one
 /// after the other.
 fn compare_solves(k: &Cuda, rng: &mut ChaCha8Rng) {
@@ -127,7 +123,7 @@ fn compare_solves(k: &Cuda, rng: &mut ChaCha8Rng) {
         let r: Vec<f64> = (0..a.rows()).map(|_| rng.random_range(-1.0..1.0)).collect();
         let p = k.filled(&a, fill, usize::MAX).unwrap().unwrap();
         // rounded alike on both, and all arithmetic is in float64
-        let solutions = PRECISIONS.map(|precision| {
+        let solutions = FactorPrecision::ON_GPU.map(|precision| {
             let got = solved(k, (Trisolve::SYNCFREE, precision), &p, (&a, &r));
             let want = solved(&Cpu::sequential(), (Trisolve::AUTO, precision), &p, (&a, &r));
             let worst = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max);

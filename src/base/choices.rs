@@ -193,10 +193,13 @@ impl FactorPrecision {
         }
     }
 
+    /// Those in which GPUs solve with factors, the widest first.
+    pub const ON_GPU: [Self; 3] = [Self::Float64, Self::Float32, Self::Bfloat16];
+
     /// Whether GPUs solve with factors that are stored so.
     #[must_use]
     pub fn on_gpu(self) -> bool {
-        matches!(self, Self::Float64 | Self::Float32 | Self::Bfloat16)
+        Self::ON_GPU.contains(&self)
     }
 }
 

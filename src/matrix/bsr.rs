@@ -21,7 +21,7 @@ impl Bsr {
     pub(crate) fn from_csr(a: &Csr) -> Self {
         let b = a.block_size();
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
-        let pattern = if b == 1 { a.pattern() } else { blocks_of(Threads::Pool, a) }.clone();
+        let pattern = blocks_of(Threads::Pool, a).clone();
         let values = Buffer::zeros(pattern.col_ind().len() * b * b);
         let mut blocks = Self { block_size: b, pattern, values };
         blocks.set_values(a);

@@ -23,10 +23,6 @@ type Coupled = fn(Ordering) -> bool;
 const HALVES: [(&str, Coupled); 2] =
     [("lower half of a box", Ordering::is_lt), ("upper half of a box", Ordering::is_gt)];
 
-/// Those of factors on a GPU.
-pub(super) const PRECISIONS: [FactorPrecision; 3] =
-    [FactorPrecision::Float64, FactorPrecision::Float32, FactorPrecision::Bfloat16];
-
 impl<K: Backend + 'static> Bench<'_, K> {
     /// Solves with a matrix in each of the `algorithms`, compared with the sequential solve.
     fn solves(
@@ -148,9 +144,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let Some(&first) = algorithms.first() else { return Ok(()) };
         let of = |precision| move |&(extents, b, fill)| (extents, b, fill, precision);
         let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
-        let narrower = [FactorPrecision::Float32, FactorPrecision::Bfloat16]
-            .into_iter()
-            .flat_map(|precision| self.sizes.single_boxes.iter().map(of(precision)));
+        let narrower = FactorPrecision::ON_GPU[1..]
+            .iter()
+            .flat_map(|&precision| self.sizes.single_boxes.iter().map(of(precision)));
         for (extents, b, fill, precision) in double.chain(narrower) {
             let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
@@ -203,7 +199,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let [nx, ny, nz] = extents;
             let (name, a) =
                 (format!("box {nx} x {ny} x {nz}"), self.box_matrix(extents, 1, |_| true));
-            for precision in PRECISIONS {
+            for precision in FactorPrecision::ON_GPU {
                 match self.solves(&name, &a, 0, precision, algorithms) {
                     Err(e) if n > 0 && e.kind() == Kind::Input => {}
                     other => other?,
@@ -290,7 +286,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 .iter()
                 .filter(|(name, _)| ["random", "band of 11"].contains(name))
             {
-                for precision in [FactorPrecision::Float32, FactorPrecision::Bfloat16] {
+                for &precision in &FactorPrecision::ON_GPU[1..] {
                     self.pattern(pattern, size, precision, &algorithms)?;
                 }
             }

@@ -208,15 +208,15 @@ pub(crate) fn scalar_pattern(a: &Csr) -> Pattern<'_> {
 
 /// [`block_pattern`] on one thread or on those of the current pool; `a` keeps it.
 pub(crate) fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
-    if a.block_size() == 1 {
-        return scalar_pattern(a);
-    }
     let blocks = blocks_of(threads, a);
     Pattern::new(blocks.row_ptr(), blocks.col_ind()).in_blocks(a.block_size())
 }
 
 /// Where the blocks of `a` are, which keeps that.
 pub(super) fn blocks_of(threads: Threads, a: &Csr) -> &CsrPattern {
+    if a.block_size() == 1 {
+        return a.pattern();
+    }
     a.blocks(|| {
         let found = find_blocks(threads, a);
         CsrPattern::new(found.row_ptr.into_owned(), found.col_ind.into_owned())

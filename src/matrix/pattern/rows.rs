@@ -431,15 +431,13 @@ impl<const N: usize> Growing<N> {
         }
         for (part, length) in lengths.into_iter().enumerate() {
             let (columns, ptr) = (&mut self.columns[part], &mut self.row_ptr[part]);
-            let end = columns.len();
-            memory::reserve(columns, count * length);
-            // twice as many at a time
-            let mut done = 1;
-            while done <= count {
-                let (more, begin) = (done.min(count + 1 - done), columns.len());
-                columns.extend_from_within(end - length..end - length + more * length);
-                columns[begin..].iter_mut().for_each(|j| *j += done as u32);
-                done += more;
+            let (end, more) = (columns.len(), count * length);
+            memory::reserve(columns, more);
+            // SAFETY: there is room for `more` behind the last row, which is written, and then all of them are
+            unsafe {
+                let last = columns.as_mut_ptr().add(end - length).cast();
+                repeat_first(std::slice::from_raw_parts_mut(last, length + more), length);
+                columns.set_len(end + more);
             }
             ptr.extend((1..=count).map(|row| (end + row * length) as u32));
             self.repeats[part].resize(row + count, 1);
