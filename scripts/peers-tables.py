@@ -11,6 +11,7 @@ for the figures, in best.csv the best of each program alone, under one method.
 
 import csv
 import os
+import statistics
 import sys
 
 OWN = "bilu-bench"
@@ -18,12 +19,15 @@ RANKS = "bilu-bench over ranks"
 # Settings that name a method; in figures of the best all programs have those of the first record.
 METHOD = ["precond", "fill", "solver", "block-size", "side", "restart", "level-rule", "orthogonalisation"]
 
+# Medians of the rounds are taken of these.
+TIMES = ["matrix-s", "symbolic-s", "numeric-s", "setup-s", "solve-s", "total-s", "ms-per-iteration"]
+
 
 class Run:
-    """A record."""
+    """The record of a case, measured in so many rounds."""
 
-    def __init__(self, row):
-        self.row = row
+    def __init__(self, row, rounds):
+        self.row, self.rounds = row, rounds
         backend = row["backend"]
         ours = {"cpu": OWN, "cpu-mt": OWN, "mpi": RANKS}
         self.own = backend in ours
@@ -56,7 +60,19 @@ def read(path):
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8", newline="") as file:
-        return [Run(row) for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    # settings of a case are the columns up to its backend
+    settings = lambda row: tuple(row.values())[: list(row).index("backend") + 1]
+    return [Run(of_rounds(rounds), len(rounds)) for rounds in grouped(rows, settings).values()]
+
+
+def of_rounds(rows):
+    """The record of a case: medians of its rounds, or the first that did not solve it."""
+    first = next((row for row in rows if row["status"] != "converged"), rows[0])
+    if first["status"] != "converged":
+        return {**first, "round": ""}
+    median = lambda key: statistics.median(float(row[key]) for row in rows)
+    return {**first, "round": "", **{key: f"{median(key):.6e}" for key in TIMES if first.get(key)}}
 
 
 def grouped(runs, key):
@@ -206,12 +222,14 @@ def summary(same, runs):
     system = lambda run: run.system
     case = lambda run: f"{run.system}, k = {run.fill}"
     first = runs[0].row
+    rounds = max(run.rounds for run in runs)
+    in_rounds = f", in {rounds} rounds over all cases and programs" if rounds > 1 else ""
     threads = max(int(run.row.get(of) or 1) for run in runs if run.own for of in ("threads", "ranks"))
     lines = [
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
         "",
         f"`scripts/peers-results.sh` with revision {first['revision']} on {first['cpu']}, {first['date'][:10]}: medians of "
-        "up to 100 solves within a second, relative tolerance 1e-6, at most 1000 iterations. [same.md](same.md) has GMRES(20) with "
+        "up to 100 solves within a second" + in_rounds + ", relative tolerance 1e-6, at most 1000 iterations. [same.md](same.md) has GMRES(20) with "
         "ILU(k) on the right in every program that has it, [best.md](best.md) the best of other methods of each; "
         "[same.svg](same.svg) and [best.svg](best.svg) are their performance profiles.",
         "",

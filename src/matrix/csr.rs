@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 
+use super::pattern::PatternView;
+
 /// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
 ///
 /// Invariants, checked by [`Csr::new`]: `row_ptr` has `rows + 1` non-decreasing entries from 0 to
@@ -178,6 +180,13 @@ impl Csr {
         }
         let found = find();
         self.blocks.0.get_or_init(|| found)
+    }
+
+    /// The pattern of its blocks of `b`, where that is known and all of them are stored whole.
+    pub(crate) fn whole_pattern(&self, b: usize) -> Option<PatternView<'_>> {
+        let known = self.blocks.0.get().filter(|_| b == self.block_size)?;
+        let whole = known.col_ind.len() * b * b == self.nnz();
+        whole.then(|| PatternView::new(&known.row_ptr, &known.col_ind))
     }
 
     /// The same matrix, which knows of its blocks what this one knows now, and does not tell what it finds.

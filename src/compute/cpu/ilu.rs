@@ -5,6 +5,7 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+mod loading;
 mod repeated;
 mod supernodes;
 mod workspace;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
+use super::groups::Groups;
 use super::multiversion::multiversion;
 use super::numbering::Numbering;
 use super::order::Order;
@@ -22,7 +24,7 @@ use super::runs::Runs;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::Values;
-pub(super) use supernodes::Supernodes;
+use loading::load;
 use workspace::{Places, Workspace};
 
 use crate::base::choices::FactorPrecision;
@@ -46,7 +48,7 @@ pub struct BlockIlu {
     /// Of both solves; one thread does not need them, so they are counted when they are asked for.
     levels: OnceLock<[usize; 2]>,
     /// Rows that one thread takes together.
-    pub(super) supernodes: Option<Supernodes>,
+    pub(super) supernodes: Option<Groups>,
     /// Rows of each triangle whose columns solves know from others.
     pub(super) runs: Option<[Runs; 2]>,
     /// Order of the vectors, where it is not that of the factors.
@@ -83,7 +85,7 @@ impl BlockIlu {
         Self {
             spaces: Workspace::of_each(threads, pattern),
             values: Values::zeros(pattern, precision),
-            supernodes: Supernodes::of(threads, pattern),
+            supernodes: supernodes::supernodes(threads, pattern),
             runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
                 .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
                 .flatten(),
@@ -128,7 +130,7 @@ struct Scratch<'a> {
     plan: Option<&'a Plan>,
     spaces: &'a [Mutex<Workspace>],
     pattern: &'a FillPattern,
-    supernodes: Option<&'a Supernodes>,
+    supernodes: Option<&'a Groups>,
 }
 
 fn factor_sized<K: BlockSize>(
@@ -153,6 +155,8 @@ pub(super) fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
 /// What all rows of one factorisation share.
 pub(super) struct Job<'a> {
     pub(super) a: &'a Csr,
+    /// Where the blocks of A are, if all are stored whole.
+    pub(super) whole: Option<PatternView<'a>>,
     pub(super) shift: f64,
     pub(super) pattern: &'a FillPattern,
     pub(super) lower_pattern: PatternView<'a>,
@@ -160,7 +164,7 @@ pub(super) struct Job<'a> {
     pub(super) lower: Shared<'a>,
     pub(super) inverse_diagonal: Shared<'a>,
     pub(super) upper: Shared<'a>,
-    pub(super) supernodes: Option<&'a Supernodes>,
+    pub(super) supernodes: Option<&'a Groups>,
 }
 
 impl<'a> Job<'a> {
@@ -173,6 +177,7 @@ impl<'a> Job<'a> {
         assert_eq!(a.rows(), pattern.rows() * pattern.block_size());
         Self {
             a,
+            whole: a.whole_pattern(pattern.block_size()),
             shift,
             pattern,
             lower_pattern: pattern.lower.view(),
@@ -317,7 +322,6 @@ fn block_row<K: BlockSize, S: Simd>(
         places.set(j, at as u32 + 1);
     }
     let row = &mut space.row[..(nl + 1 + nu) * bb];
-    row.fill(0.0);
     load(size, job, i, &places, row);
     let updates = list_updates(job, lower_cols, &places, &mut space.updates, &mut space.ends);
     for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
@@ -408,43 +412,6 @@ fn list_updates<'a>(
 #[inline(always)]
 fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
     entries - range.end..entries - range.start
-}
-
-/// Copies block row i of A into the row's blocks; entries outside the pattern are dropped.
-#[inline(always)]
-fn load<K: BlockSize>(size: K, job: &Job, i: usize, places: &Places, row: &mut [f64]) {
-    let (b, bb) = (size.b(), size.b() * size.b());
-    if let Some((columns, values)) = job.a.whole_blocks(i, b) {
-        for (e, block) in columns.chunks_exact(b).enumerate() {
-            let block = block[0] / b as u32;
-            let place = places.get(block) as usize;
-            if place == 0 || !places.window.holds(i, block) {
-                continue;
-            }
-            let to = &mut row[(place - 1) * bb..place * bb];
-            for (r, from) in values.chunks_exact(columns.len()).enumerate() {
-                let from = &from[e * b..(e + 1) * b];
-                for c in 0..b {
-                    to[c * b + r] = from[c];
-                }
-            }
-        }
-    } else {
-        for r in 0..b {
-            let (columns, values) = job.a.row(i * b + r);
-            for (&j, &v) in columns.iter().zip(values) {
-                let (block, c) = (j / b as u32, j as usize % b);
-                let place = places.get(block) as usize;
-                if place != 0 && places.window.holds(i, block) {
-                    row[(place - 1) * bb + c * b + r] = v;
-                }
-            }
-        }
-    }
-    let diagonal = (places.get(i as u32) as usize - 1) * bb;
-    for r in 0..b {
-        row[diagonal + r * b + r] += job.shift;
-    }
 }
 
 impl FactorInfo for BlockIlu {

@@ -10,6 +10,7 @@ mod condition;
 mod crowding;
 mod dilu;
 mod entry;
+mod groups;
 mod ilu;
 mod local;
 mod multi;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::groups::Groups;
 use super::runs::Runs;
 use super::single::SingleMatrix;
 use super::spmv::Rows;
@@ -71,18 +72,25 @@ pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
     })
 }
 
-/// CSR, of whose rows products read the columns of each run once.
+/// Groups of rows with the same columns.
+pub(super) fn groups(threads: Threads, of: PatternView) -> Option<Groups> {
+    Groups::of(threads, of.row_ptr.len() - 1, |i| of.row(i) == of.row(i - 1))
+}
+
+/// CSR, of whose rows products read the columns of each run or group once.
 struct Compressed {
     a: Arc<Csr>,
     runs: Option<Runs>,
+    /// Where there are no runs.
+    groups: Option<Groups>,
 }
 
 impl Compressed {
     fn new(a: &Arc<Csr>) -> Self {
-        Self {
-            a: Arc::clone(a),
-            runs: Runs::of(Threads::Pool, PatternView::new(a.row_ptr(), a.col_ind())),
-        }
+        let pattern = PatternView::new(a.row_ptr(), a.col_ind());
+        let runs = Runs::of(Threads::Pool, pattern);
+        let groups = if runs.is_none() { groups(Threads::Pool, pattern) } else { None };
+        Self { a: Arc::clone(a), runs, groups }
     }
 }
 
@@ -118,13 +126,17 @@ impl Product for Compressed {
         let rows = Rows::from(&*self.a);
         match &self.runs {
             Some(runs) => spmv::runs::product(runs, rows, x, b, y, parallel),
-            None => spmv::product(rows, x, b, y, parallel),
+            None => spmv::product(rows.in_groups(self.groups.as_ref()), x, b, y, parallel),
         }
     }
 
     fn read(&self) -> usize {
-        let of_runs = |runs: &Runs| size_of_val(self.a.values()) + runs.bytes(self.a.row_ptr());
-        self.runs.as_ref().map_or_else(|| self.bytes(), of_runs)
+        let indices = match (&self.runs, &self.groups) {
+            (Some(runs), _) => runs.bytes(self.a.row_ptr()),
+            (None, Some(groups)) => groups.bytes(self.a.row_ptr()),
+            (None, None) => return self.bytes(),
+        };
+        size_of_val(self.a.values()) + indices
     }
 
     fn single(&self) -> Option<SingleMatrix> {

@@ -226,3 +226,26 @@ fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
     assert!(stored.read() < stored.bytes());
     check(&a, 1, Format::Csr);
 }
+
+#[test]
+fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
+    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    // tasks begin within groups of three; groups of five end after four
+    for (spec, [read, of]) in [("blockpoisson3d:12,b=3", [1, 3]), ("blockpoisson3d:9,b=5", [2, 5])]
+    {
+        let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix.in_blocks(1));
+        let (n, nnz) = (a.rows(), a.nnz());
+        let stored = stored(&a, Format::Csr).unwrap();
+        let indices = stored.read() - 8 * nnz - 4 * (n + 1) - n;
+        assert_eq!(indices, 4 * nnz * read / of, "{spec}");
+        let (x, b) = (random(n, 1), random(n, 2));
+        for rhs in [None, Some(&b[..])] {
+            let [mut rows, mut alone, mut shared] = std::array::from_fn(|_| vec![f64::NAN; n]);
+            spmv::product(Rows::from(&*a), &x, rhs, &mut rows, false);
+            stored.product(&x, rhs, &mut alone, false);
+            stored.product(&x, rhs, &mut shared, true);
+            assert_eq!(bits(&alone), bits(&rows), "{spec}");
+            assert_eq!(bits(&shared), bits(&rows), "{spec}");
+        }
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use super::groups::Groups;
+use super::product::groups;
 use super::spmv::{self, Rows};
 use super::vector::{Lane, SEGMENT};
 use super::vectors::Host;
@@ -12,6 +14,7 @@ use crate::base::memory::Buffer;
 use crate::base::threads::Threads;
 use crate::compute::single::Single;
 use crate::compute::{Bytes, Clock, Executions, Platform, Products};
+use crate::matrix::pattern::PatternView;
 use crate::matrix::{Bsr, Csr};
 
 /// The threads of a [`Cpu`], with scalars of its own.
@@ -24,6 +27,7 @@ pub struct SingleMatrix {
     row_ptr: Vec<u32>,
     col_ind: Vec<u32>,
     values: Vec<f32>,
+    groups: Option<Groups>,
 }
 
 impl From<&Csr> for SingleMatrix {
@@ -34,6 +38,7 @@ impl From<&Csr> for SingleMatrix {
             row_ptr: a.row_ptr().to_vec(),
             col_ind: a.col_ind().to_vec(),
             values: a.values().iter().map(|&v| v as f32).collect(),
+            groups: groups(Threads::Pool, PatternView::new(a.row_ptr(), a.col_ind())),
         }
     }
 }
@@ -46,14 +51,15 @@ impl From<&Bsr> for SingleMatrix {
             row_ptr: a.row_ptr().to_vec(),
             col_ind: a.col_ind().to_vec(),
             values: a.values().iter().map(|&v| v as f32).collect(),
+            groups: None,
         }
     }
 }
 
 impl SingleMatrix {
     fn rows(&self) -> Rows<'_, f32> {
-        let Self { block_size, columns, row_ptr, col_ind, values } = self;
-        Rows::new((*block_size, *columns), (row_ptr, col_ind), values)
+        let Self { block_size, columns, row_ptr, col_ind, values, groups } = self;
+        Rows::new((*block_size, *columns), (row_ptr, col_ind), values).in_groups(groups.as_ref())
     }
 }
 

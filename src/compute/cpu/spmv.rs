@@ -8,6 +8,7 @@
 pub(super) mod runs;
 
 use super::block::{BlockSize, with_block_size};
+use super::groups::Groups;
 use super::multiversion::multiversion;
 use super::simd::{Simd, prefetch_ahead};
 use super::vector::Lane;
@@ -26,6 +27,8 @@ pub(super) struct Rows<'a, T = f64> {
     pub(super) row_ptr: &'a [u32],
     pub(super) col_ind: &'a [u32],
     pub(super) values: &'a [T],
+    /// Rows with the same columns.
+    pub(super) groups: Option<&'a Groups>,
 }
 
 impl<'a, T> Rows<'a, T> {
@@ -35,22 +38,25 @@ impl<'a, T> Rows<'a, T> {
         (row_ptr, col_ind): (&'a [u32], &'a [u32]),
         values: &'a [T],
     ) -> Self {
-        Self { block_size, columns, row_ptr, col_ind, values }
+        Self { block_size, columns, row_ptr, col_ind, values, groups: None }
+    }
+
+    /// The same, with rows in groups, where there are any.
+    pub(super) fn in_groups(self, groups: Option<&'a Groups>) -> Self {
+        Self { groups, ..self }
     }
 }
 
 impl<'a> From<&'a Csr> for Rows<'a> {
     fn from(a: &'a Csr) -> Self {
-        let (row_ptr, col_ind, values) = (a.row_ptr(), a.col_ind(), a.values());
-        Self { block_size: 1, columns: a.cols(), row_ptr, col_ind, values }
+        Self::new((1, a.cols()), (a.row_ptr(), a.col_ind()), a.values())
     }
 }
 
 impl<'a> From<&'a Bsr> for Rows<'a> {
     fn from(a: &'a Bsr) -> Self {
-        let (row_ptr, col_ind, values) = (a.row_ptr(), a.col_ind(), a.values());
-        let columns = a.block_rows();
-        Self { block_size: a.block_size(), columns, row_ptr, col_ind, values }
+        let size = (a.block_size(), a.block_rows());
+        Self::new(size, (a.row_ptr(), a.col_ind()), a.values())
     }
 }
 
@@ -121,11 +127,11 @@ fn minus_body<K: BlockSize, T: Lane, S: Simd>(
     }
 }
 
-/// Rows of fewer entries are not compared: the products of one hide the latency of another.
+/// Rows of fewer entries are taken one by one: the products of one hide the latency of another.
 const LONG: usize = 8;
 
-/// `y = A x` in rows from `first` on, or `y = b - A x`. Up to four rows with the same columns, as those of a cell
-/// have, share indices and unknowns; each has the operations and the order of a row alone.
+/// `y = A x` in rows from `first` on, or `y = b - A x`. Rows of a group share
+/// indices and unknowns; each has the operations and the order of a row alone.
 #[inline(always)]
 fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
     s: S,
@@ -135,15 +141,12 @@ fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
     first: usize,
     y: &mut [T],
 ) {
-    let columns = |i: usize| &a.col_ind[a.row_ptr[i] as usize..a.row_ptr[i + 1] as usize];
     let mut done = 0;
     while done < y.len() {
-        let (i, own) = (first + done, columns(first + done));
-        let mut count = 1;
-        while own.len() >= LONG && count < 4 && done + count < y.len() && columns(i + count) == own
-        {
-            count += 1;
-        }
+        let i = first + done;
+        let long = (a.row_ptr[i + 1] - a.row_ptr[i]) as usize >= LONG;
+        let groups = a.groups.filter(|_| long);
+        let count = groups.map_or(1, |groups| groups.ahead(i..first + y.len()));
         let (y, b) = (&mut y[done..done + count], if MINUS { &b[done..done + count] } else { b });
         match count {
             1 => together::<1, MINUS, T, S>(s, a, x, b, i, y),

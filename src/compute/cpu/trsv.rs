@@ -11,7 +11,8 @@ mod runs;
 use std::ops::Range;
 
 use super::block::{BlockSize, with_block_size, with_small_block_size};
-use super::ilu::{BlockIlu, Plan, Supernodes};
+use super::groups::Groups;
+use super::ilu::{BlockIlu, Plan};
 use super::multiversion::multiversion;
 use super::shared::Shared;
 use super::simd::Simd;
@@ -88,7 +89,7 @@ struct Factors<'a, N> {
     lower: PatternView<'a>,
     upper: PatternView<'a>,
     numbers: N,
-    supernodes: Option<&'a Supernodes>,
+    supernodes: Option<&'a Groups>,
 }
 
 impl<'a, N: Numbers> Factors<'a, N> {

@@ -196,7 +196,8 @@ fn guess<const N: usize, S>(
     space: &mut S,
     run: &impl Fn(&mut S, Range<usize>, bool, &mut Columns<N>) -> usize,
 ) -> [usize; N] {
-    let samples = rows.min(SAMPLES);
+    // of few rows few: what they take is a part of the whole
+    let samples = rows.div_ceil(64).min(SAMPLES);
     let mut columns = std::array::from_fn(|_| Vec::new());
     for i in sample(rows, samples) {
         run(space, i..i + 1, false, &mut columns);

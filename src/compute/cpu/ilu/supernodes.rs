@@ -1,5 +1,5 @@
-//! Supernodes of factors with blocks of one: consecutive rows with the same columns, as the equations of a cell
-//! or a node have. An index that is read serves all rows of one, and the rows are updated side by side.
+//! Supernodes of factors with blocks of one: [groups](Groups) of rows with the same columns in L and U' together, which
+//! are updated side by side.
 //!
 //! Numbers and their order are those of [`super`].
 
@@ -8,67 +8,30 @@
 use std::ops::Range;
 
 use super::super::block::{BlockSize, Fixed};
+use super::super::groups::{Groups, MOST};
 use super::super::simd::Simd;
 use super::{Job, reversed};
 use crate::base::threads::Threads;
 use crate::compute::SingularBlock;
 use crate::symbolic::FillPattern;
 
-/// Rows of a supernode at most: as many as lanes.
-const MOST: usize = 4;
-
-/// Which rows belong together.
-pub(in super::super) struct Supernodes {
-    /// Place of each row in its supernode, from 0.
-    places: Vec<u8>,
-}
-
-impl Supernodes {
-    /// Those of the factors; `None` where fewer than half of the rows are in any with others.
-    pub(super) fn of(threads: Threads, pattern: &FillPattern) -> Option<Self> {
-        if pattern.block_size() > 1 || !pattern.no_diagonal.is_empty() {
-            return None;
-        }
-        let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
-        let continues = |i: usize| {
-            let (l, u) = (lower.row(i - 1), upper.row(i));
-            let (longer_l, longer_u) = (lower.row(i), upper.row(i - 1));
-            longer_l.len() == l.len() + 1
-                && longer_u.len() == u.len() + 1
-                && longer_l[l.len()] as usize == i - 1
-                && longer_u[0] as usize == i
-                && longer_l[..l.len()] == *l
-                && longer_u[1..] == *u
-        };
-        let mut places: Vec<u8> =
-            threads.map(pattern.rows(), 1 << 14, |i| u8::from(i > 0 && continues(i)));
-        let (mut alone, mut place) = (0, 0);
-        for of_row in &mut places {
-            place = if *of_row > 0 && place + 1 < MOST as u8 { place + 1 } else { 0 };
-            match place {
-                0 => alone += 1,
-                1 => alone -= 1,
-                _ => {}
-            }
-            *of_row = place;
-        }
-        (2 * alone < places.len()).then_some(Self { places })
+/// Those of the factors; `None` where fewer than half of the rows are in any with others.
+pub(super) fn supernodes(threads: Threads, pattern: &FillPattern) -> Option<Groups> {
+    if pattern.block_size() > 1 || !pattern.no_diagonal.is_empty() {
+        return None;
     }
-
-    /// Rows of the supernode that begins with the first of `rows`, or of what is left of it there.
-    #[inline(always)]
-    pub(in super::super) fn ahead(&self, rows: Range<usize>) -> usize {
-        let places = &self.places[rows];
-        let follows =
-            |&(at, &place): &(usize, &u8)| usize::from(place) == usize::from(places[0]) + at;
-        places.iter().enumerate().take(MOST).take_while(follows).count()
-    }
-
-    /// Rows of the supernode that ends with the last of `rows`.
-    #[inline(always)]
-    pub(in super::super) fn behind(&self, rows: Range<usize>) -> usize {
-        (usize::from(self.places[rows.end - 1]) + 1).min(rows.len())
-    }
+    let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
+    let continues = |i: usize| {
+        let (l, u) = (lower.row(i - 1), upper.row(i));
+        let (longer_l, longer_u) = (lower.row(i), upper.row(i - 1));
+        longer_l.len() == l.len() + 1
+            && longer_u.len() == u.len() + 1
+            && longer_l[l.len()] as usize == i - 1
+            && longer_u[0] as usize == i
+            && longer_l[..l.len()] == *l
+            && longer_u[1..] == *u
+    };
+    Groups::of(threads, pattern.rows(), continues)
 }
 
 /// Scratch of one thread.
@@ -165,7 +128,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::BlockIlu;
-    use super::*;
     use crate::base::choices::{FactorPrecision, LevelRule, ReadAs};
     use crate::compute::Breakdown;
     use crate::compute::cpu::trsv;
@@ -233,17 +195,5 @@ mod tests {
         let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
         let broken = ilu.factor(&a, 0.0, true).expect_err("a zero pivot");
         assert!(matches!(broken, Breakdown::Singular(at) if at.row == 40), "{broken:?}");
-    }
-
-    #[test]
-    fn rows_are_counted_from_both_ends() {
-        let nodes = Supernodes { places: vec![0, 1, 2, 0, 0, 1, 2, 3, 0, 1] };
-        let ahead = |rows| nodes.ahead(rows);
-        assert_eq!(
-            [ahead(0..10), ahead(1..10), ahead(3..10), ahead(4..10), ahead(4..6)],
-            [3, 2, 1, 4, 2]
-        );
-        let behind = |rows| nodes.behind(rows);
-        assert_eq!([behind(0..10), behind(0..8), behind(5..8), behind(0..4)], [2, 4, 3, 1]);
     }
 }

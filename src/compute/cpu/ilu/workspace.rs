@@ -169,4 +169,31 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn blocks_that_are_known_to_be_whole_make_the_same_factors() {
+        let load = |spec| problem::load(spec, ReadAs::Expanded).expect(spec).matrix;
+        // on the second pattern A has blocks that the factors have not
+        for (spec, of, b) in [
+            ("blockpoisson3d:6x5x4,b=3", "blockpoisson3d:6x5x4,b=3", 3),
+            ("blockpoisson3d:6x5x4,b=4", "blockpoisson3d:120x1x1,b=4", 4),
+            ("blockpoisson3d:9x4x3,b=5", "blockpoisson3d:9x4x3,b=5", 5),
+        ] {
+            let (a, of) = (load(spec).in_blocks(b), load(of).in_blocks(b));
+            for k in 0..3 {
+                let pattern = iluk(&block_pattern(&of), k, LevelRule::Min, usize::MAX);
+                let pattern = Arc::new(pattern.expect("small"));
+                let unknown = a.in_blocks(b);
+                assert!(unknown.whole_pattern(b).is_none());
+                let known = a.in_blocks(b);
+                block_pattern(&known);
+                assert!(known.whole_pattern(b).is_some() && known.whole_pattern(1).is_none());
+                let [unknown, known] = [unknown, known].map(|a| factors(&a, &pattern, false));
+                assert!(unknown == known, "{spec}, k = {k}");
+            }
+        }
+        let part = load("poisson3d:6").in_blocks(2);
+        block_pattern(&part);
+        assert!(part.whole_pattern(2).is_none());
+    }
 }
