@@ -8,10 +8,11 @@
 # BILU_BENCH_MATRICES names the folder of the matrices of configs/real-matrices.toml; without it they are left out.
 # BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything,
 # 1500), BILU_BENCH_ROUNDS (rounds over the systems and programs of a part, 3) and BILU_BENCH_CASE (seconds for a solve,
-# 20, three times that where there are a million unknowns) choose what is run. BILU_BENCH_PYTHON is the Python of the
-# peers; peers that do not run here are left out. BILU_BENCH_THREADS=N is for N threads or ranks; peers that have none
-# stay on one; where the program has the feature `mpi`, it runs on N ranks with PETSc's division, too. Records that OUT
-# holds already are kept: a run that was stopped goes on where it was.
+# 20, three times that where there are a million unknowns) choose what is run. Tables have the best round of each case,
+# since hosts that others use change their speed. BILU_BENCH_PYTHON is the Python of the peers; peers that do not run
+# here are left out. BILU_BENCH_THREADS=N is for N threads or ranks; peers that have none stay on one; where the program
+# has the feature `mpi`, it runs on N ranks with PETSc's division, too. Records of rounds that OUT holds already are
+# kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
@@ -86,7 +87,7 @@ cases() {
     [ "$backends" != mpi ] || program=(mpirun --allow-run-as-root -n "$threads" "$bilu")
     timeout --kill-after=30 "$left" "${program[@]}" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
         --max-iterations 1000 --min-repetitions 1 --max-repetitions 100 --time-budget 1 --rounds "$rounds" --time-limit "$longest" --resume \
-        -o "$out/$file.csv" --quiet >"$scratch/shown" || code=$?
+        -o "$out/$file-rounds.csv" --quiet >"$scratch/shown" || code=$?
     ended "$code" "$file of $systems" "$file of $systems"
 }
 

@@ -3,15 +3,15 @@
 
     scripts/peers-tables.py OUT [SCRATCH]
 
-Reads OUT/same.csv (the same method in all programs) and OUT/best.csv (other methods of each), writes OUT/same.md,
-OUT/best.md and OUT/README.md: how often this program is at least as fast as the fastest peer, and where others win.
-Compared are setup and solve; the last also has the shares with the conversion of the matrix. SCRATCH gets the records
-for the figures, in best.csv the best of each program alone, under one method.
+Reads OUT/same.csv (the same method in all programs) and OUT/best.csv (other methods of each); where there is
+OUT/NAME-rounds.csv, NAME.csv is made of it first, with the round of each case that has the least setup and solve.
+Writes OUT/same.md, OUT/best.md and OUT/README.md: how often this program is at least as fast as the fastest peer, and
+where others win. Compared are setup and solve; the last also has the shares with the conversion of the matrix. SCRATCH
+gets the records for the figures, in best.csv the best of each program alone, under one method.
 """
 
 import csv
 import os
-import statistics
 import sys
 
 OWN = "bilu-bench"
@@ -19,12 +19,9 @@ RANKS = "bilu-bench over ranks"
 # Settings that name a method; in figures of the best all programs have those of the first record.
 METHOD = ["precond", "fill", "solver", "block-size", "side", "restart", "level-rule", "orthogonalisation"]
 
-# Medians of the rounds are taken of these.
-TIMES = ["matrix-s", "symbolic-s", "numeric-s", "setup-s", "solve-s", "total-s", "ms-per-iteration"]
-
 
 class Run:
-    """The record of a case, measured in so many rounds."""
+    """The record of a case, the best of so many rounds."""
 
     def __init__(self, row, rounds):
         self.row, self.rounds = row, rounds
@@ -56,23 +53,28 @@ class Run:
         return f"{solver} {precond}" + (f" in blocks of {block}" if block > 1 else "")
 
 
-def read(path):
-    if not os.path.exists(path):
-        return []
+def read(out, name):
+    """Records of NAME.csv; where there are rounds, it is written anew first, with the best round of each case."""
+    path, of_rounds = (os.path.join(out, name + end) for end in (".csv", "-rounds.csv"))
+    rounds = 1
+    if os.path.exists(of_rounds):
+        rows = rows_of(of_rounds)
+        rounds = max(int(row["round"] or 1) for row in rows)
+        # settings of a case are the columns up to its backend
+        settings = lambda row: tuple(row.values())[: list(row).index("backend") + 1]
+        write_records(path, [best_round(of) for of in grouped(rows, settings).values()])
+    return [Run(row, rounds) for row in rows_of(path)] if os.path.exists(path) else []
+
+
+def rows_of(path):
     with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    # settings of a case are the columns up to its backend
-    settings = lambda row: tuple(row.values())[: list(row).index("backend") + 1]
-    return [Run(of_rounds(rounds), len(rounds)) for rounds in grouped(rows, settings).values()]
+        return list(csv.DictReader(file))
 
 
-def of_rounds(rows):
-    """The record of a case: medians of its rounds, or the first that did not solve it."""
-    first = next((row for row in rows if row["status"] != "converged"), rows[0])
-    if first["status"] != "converged":
-        return {**first, "round": ""}
-    median = lambda key: statistics.median(float(row[key]) for row in rows)
-    return {**first, "round": "", **{key: f"{median(key):.6e}" for key in TIMES if first.get(key)}}
+def best_round(rows):
+    """The round with the least setup and solve, or the first that did not solve the case."""
+    failed = [row for row in rows if row["status"] != "converged"]
+    return {**min(failed[:1] or rows, key=lambda row: Run(row, 1).seconds()), "round": ""}
 
 
 def grouped(runs, key):
@@ -223,7 +225,7 @@ def summary(same, runs):
     case = lambda run: f"{run.system}, k = {run.fill}"
     first = runs[0].row
     rounds = max(run.rounds for run in runs)
-    in_rounds = f", in {rounds} rounds over all cases and programs" if rounds > 1 else ""
+    in_rounds = f", in the best of up to {rounds} rounds over systems and programs in turn" if rounds > 1 else ""
     threads = max(int(run.row.get(of) or 1) for run in runs if run.own for of in ("threads", "ranks"))
     lines = [
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
@@ -266,8 +268,8 @@ def main():
     if len(sys.argv) not in (2, 3) or not os.path.isdir(sys.argv[1]):
         sys.exit("peers-tables: OUT, a folder with same.csv and best.csv, and a folder for figures")
     out = sys.argv[1]
-    same = read(os.path.join(out, "same.csv"))
-    runs = same + read(os.path.join(out, "best.csv"))
+    same = read(out, "same")
+    runs = same + read(out, "best")
     if not runs:
         sys.exit(f"peers-tables: no records in {out}")
     found = best_of_programs(runs)

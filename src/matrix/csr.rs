@@ -5,8 +5,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 
-use super::pattern::PatternView;
-
 /// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
 ///
 /// Invariants, checked by [`Csr::new`]: `row_ptr` has `rows + 1` non-decreasing entries from 0 to
@@ -77,12 +75,12 @@ impl CsrPattern {
     }
 
     /// Start of each row in `col_ind`, and one past the end.
-    pub(super) fn row_ptr(&self) -> &[u32] {
+    pub(crate) fn row_ptr(&self) -> &[u32] {
         &self.row_ptr
     }
 
     /// Column of each entry, increasing within a row.
-    pub(super) fn col_ind(&self) -> &[u32] {
+    pub(crate) fn col_ind(&self) -> &[u32] {
         &self.col_ind
     }
 
@@ -183,10 +181,9 @@ impl Csr {
     }
 
     /// The pattern of its blocks of `b`, where that is known and all of them are stored whole.
-    pub(crate) fn whole_pattern(&self, b: usize) -> Option<PatternView<'_>> {
+    pub(crate) fn whole_pattern(&self, b: usize) -> Option<&CsrPattern> {
         let known = self.blocks.0.get().filter(|_| b == self.block_size)?;
-        let whole = known.col_ind.len() * b * b == self.nnz();
-        whole.then(|| PatternView::new(&known.row_ptr, &known.col_ind))
+        (known.col_ind.len() * b * b == self.nnz()).then_some(known)
     }
 
     /// The same matrix, which knows of its blocks what this one knows now, and does not tell what it finds.

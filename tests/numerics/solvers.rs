@@ -243,6 +243,10 @@ fn qmr_solves_a_reservoir_with_its_wells_on_either_side() {
 #[test]
 fn products_alone_are_measured_in_every_format() {
     let p = load("reservoir:6x8x7,k=2,wells=3");
+    // bytes of columns of rows with those of the row before, which products in CSR read once; each row has a byte
+    let columns = |i: usize| p.matrix.row(i).0;
+    let alike = (1..p.matrix.rows()).filter(|&i| columns(i) == columns(i - 1));
+    let shared = alike.map(|i| size_of_val(columns(i))).sum::<usize>();
     for backend in ["cpu", "cpu-mt"] {
         for format in
             [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia]
@@ -261,7 +265,9 @@ fn products_alone_are_measured_in_every_format() {
             let t = &r.traffic;
             let (held, moved) = (t.memory_bytes.unwrap(), t.spmv_bytes.unwrap());
             // one row of padding
-            assert_eq!((moved - held, r.size.padding, r.times.solve_s), (16 * 676, 1, None));
+            assert_eq!((r.size.padding, r.times.solve_s), (1, None));
+            let read = if format == Format::Csr { held - shared + 676 } else { held };
+            assert_eq!(moved, read + 16 * 676, "{format:?}");
             let seconds = t.spmv_s.unwrap();
             assert_eq!(t.spmv_gbps, Some(moved as f64 / seconds / 1e9));
             assert_eq!(t.spmv_gflops, Some(2.0 * r.size.nnz as f64 / seconds / 1e9));

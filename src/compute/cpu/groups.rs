@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::base::threads::Threads;
+use crate::matrix::pattern::PatternView;
 
 /// Rows of a group at most: as many as lanes.
 pub(super) const MOST: usize = 4;
@@ -34,6 +35,11 @@ impl Groups {
             *of_row = place;
         }
         (2 * alone < places.len()).then_some(Self { places })
+    }
+
+    /// Those of rows with the same columns.
+    pub(super) fn alike(threads: Threads, of: PatternView) -> Option<Self> {
+        Self::of(threads, of.row_ptr.len() - 1, |i| of.row(i) == of.row(i - 1))
     }
 
     /// Bytes of indices that a product reads: where rows begin, their places, and the columns of the first row of each

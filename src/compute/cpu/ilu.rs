@@ -177,7 +177,9 @@ impl<'a> Job<'a> {
         assert_eq!(a.rows(), pattern.rows() * pattern.block_size());
         Self {
             a,
-            whole: a.whole_pattern(pattern.block_size()),
+            whole: a
+                .whole_pattern(pattern.block_size())
+                .map(|of| PatternView::new(of.row_ptr(), of.col_ind())),
             shift,
             pattern,
             lower_pattern: pattern.lower.view(),

@@ -72,11 +72,6 @@ pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
     })
 }
 
-/// Groups of rows with the same columns.
-pub(super) fn groups(threads: Threads, of: PatternView) -> Option<Groups> {
-    Groups::of(threads, of.row_ptr.len() - 1, |i| of.row(i) == of.row(i - 1))
-}
-
 /// CSR, of whose rows products read the columns of each run or group once.
 struct Compressed {
     a: Arc<Csr>,
@@ -89,7 +84,7 @@ impl Compressed {
     fn new(a: &Arc<Csr>) -> Self {
         let pattern = PatternView::new(a.row_ptr(), a.col_ind());
         let runs = Runs::of(Threads::Pool, pattern);
-        let groups = if runs.is_none() { groups(Threads::Pool, pattern) } else { None };
+        let groups = if runs.is_none() { Groups::alike(Threads::Pool, pattern) } else { None };
         Self { a: Arc::clone(a), runs, groups }
     }
 }

@@ -249,3 +249,34 @@ fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
         }
     }
 }
+
+#[test]
+fn long_rows_side_by_side_have_the_bits_of_a_row_alone() {
+    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    let n = 4103;
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    for i in 0..n {
+        // rows of 0 to 40 entries, some long ones beside short ones
+        let step = 1 + i % 97;
+        col_ind.extend((0..i * 7 % 41).map(|e| ((i + e * step) % n) as u32));
+        let row = row_ptr[i] as usize..;
+        col_ind[row].sort_unstable();
+        row_ptr.push(col_ind.len() as u32);
+    }
+    let values = random(col_ind.len(), 3);
+    let a = Arc::new(Csr::new(n, n, row_ptr, col_ind, values).unwrap());
+    let (x, b) = (random(n, 1), random(n, 2));
+    for rhs in [None, Some(&b[..])] {
+        let mut alone = vec![f64::NAN; n];
+        for (i, y) in alone.iter_mut().enumerate() {
+            let row = (&a.row_ptr()[i..i + 2], a.col_ind());
+            let row = Rows::new((1, n), row, a.values());
+            spmv::product(row, &x, rhs.map(|b| &b[i..]), std::slice::from_mut(y), false);
+        }
+        for parallel in [false, true] {
+            let mut y = vec![f64::NAN; n];
+            stored(&a, Format::Csr).unwrap().product(&x, rhs, &mut y, parallel);
+            assert_eq!(bits(&y), bits(&alone));
+        }
+    }
+}

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::groups::Groups;
-use super::product::groups;
 use super::spmv::{self, Rows};
 use super::vector::{Lane, SEGMENT};
 use super::vectors::Host;
@@ -38,7 +37,7 @@ impl From<&Csr> for SingleMatrix {
             row_ptr: a.row_ptr().to_vec(),
             col_ind: a.col_ind().to_vec(),
             values: a.values().iter().map(|&v| v as f32).collect(),
-            groups: groups(Threads::Pool, PatternView::new(a.row_ptr(), a.col_ind())),
+            groups: Groups::alike(Threads::Pool, PatternView::new(a.row_ptr(), a.col_ind())),
         }
     }
 }

@@ -130,8 +130,9 @@ fn minus_body<K: BlockSize, T: Lane, S: Simd>(
 /// Rows of fewer entries are taken one by one: the products of one hide the latency of another.
 const LONG: usize = 8;
 
-/// `y = A x` in rows from `first` on, or `y = b - A x`. Rows of a group share
-/// indices and unknowns; each has the operations and the order of a row alone.
+/// `y = A x` in rows from `first` on, or `y = b - A x`. Rows of a group share indices and unknowns, and long rows in no
+/// group are taken side by side, so that one does not wait for the sum of another; each has the operations and the
+/// order of a row alone.
 #[inline(always)]
 fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
     s: S,
@@ -143,12 +144,17 @@ fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
 ) {
     let mut done = 0;
     while done < y.len() {
-        let i = first + done;
+        let (i, left) = (first + done, y.len() - done);
         let long = (a.row_ptr[i + 1] - a.row_ptr[i]) as usize >= LONG;
-        let groups = a.groups.filter(|_| long);
-        let count = groups.map_or(1, |groups| groups.ahead(i..first + y.len()));
+        let alone = long && a.groups.is_none() && left >= BESIDE;
+        let count = match a.groups {
+            Some(groups) if long => groups.ahead(i..i + left),
+            _ if alone => BESIDE,
+            _ => 1,
+        };
         let (y, b) = (&mut y[done..done + count], if MINUS { &b[done..done + count] } else { b });
         match count {
+            _ if alone => side_by_side::<MINUS, T, S>(s, a, x, b, i, y),
             1 => together::<1, MINUS, T, S>(s, a, x, b, i, y),
             2 => together::<2, MINUS, T, S>(s, a, x, b, i, y),
             3 => together::<3, MINUS, T, S>(s, a, x, b, i, y),
@@ -156,6 +162,53 @@ fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
         }
         done += count;
     }
+}
+
+/// Rows that are taken side by side.
+const BESIDE: usize = 4;
+
+/// [`BESIDE`] rows of any columns.
+#[inline(always)]
+fn side_by_side<const MINUS: bool, T: Lane, S: Simd>(
+    s: S,
+    a: Rows<T>,
+    x: &[T],
+    b: &[T],
+    i: usize,
+    y: &mut [T],
+) {
+    let mut columns = [&a.col_ind[..0]; BESIDE];
+    let mut values = [&a.values[..0]; BESIDE];
+    let mut sums = [0.0; BESIDE];
+    let mut common = usize::MAX;
+    for row in 0..BESIDE {
+        let range = a.row_ptr[i + row] as usize..a.row_ptr[i + row + 1] as usize;
+        common = common.min(range.len());
+        (columns[row], values[row]) = (&a.col_ind[range.clone()], &a.values[range]);
+        prefetch_ahead(columns[row]);
+        prefetch_ahead(values[row]);
+        if MINUS {
+            sums[row] = b[row].wide();
+        }
+    }
+    for at in 0..common {
+        for row in 0..BESIDE {
+            // SAFETY: no row has fewer entries.
+            let (j, v) =
+                unsafe { (*columns[row].get_unchecked(at), *values[row].get_unchecked(at)) };
+            // SAFETY: as in `together`.
+            let x = unsafe { *x.get_unchecked(j as usize) }.wide();
+            sums[row] = s.madd(if MINUS { -v.wide() } else { v.wide() }, x, sums[row]);
+        }
+    }
+    for row in 0..BESIDE {
+        for (&j, v) in columns[row][common..].iter().zip(&values[row][common..]) {
+            // SAFETY: as in `together`.
+            let x = unsafe { *x.get_unchecked(j as usize) }.wide();
+            sums[row] = s.madd(if MINUS { -v.wide() } else { v.wide() }, x, sums[row]);
+        }
+    }
+    y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::of(sum));
 }
 
 /// `N` rows with the same columns.
