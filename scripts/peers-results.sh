@@ -11,8 +11,8 @@
 # 20, three times that where there are a million unknowns) choose what is run. Tables have the best round of each case,
 # since hosts that others use change their speed. BILU_BENCH_PYTHON is the Python of the peers; peers that do not run
 # here are left out. BILU_BENCH_THREADS=N is for N threads or ranks; peers that have none stay on one; where the program
-# has the feature `mpi`, it runs on N ranks with PETSc's division, too. Records of rounds that OUT holds already are
-# kept: a run that was stopped goes on where it was.
+# has the feature `mpi`, it runs on N ranks with PETSc's division, too. Records that OUT holds
+# already (NAME-rounds.csv, not for the repository) are kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
