@@ -200,24 +200,35 @@ fn bytes_are_those_of_the_arrays() {
     assert_eq!(bytes(Format::Hyb), (n * 10 + 16, 12 * n * 10 + 16 * 16));
 }
 
+/// Products of `a` as it is stored have the bits of its rows taken one at a time, on one thread and on several.
+fn check_bits(a: &Csr, stored: &dyn Product, what: &str) {
+    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    let n = a.rows();
+    let (x, b) = (random(n, 1), random(n, 2));
+    for rhs in [None, Some(&b[..])] {
+        let mut alone = vec![f64::NAN; n];
+        for (i, y) in alone.iter_mut().enumerate() {
+            let row = (&a.row_ptr()[i..i + 2], a.col_ind());
+            let row = Rows::new((1, n), row, a.values());
+            spmv::product(row, &x, rhs.map(|b| &b[i..]), std::slice::from_mut(y), false);
+        }
+        for parallel in [false, true] {
+            let mut y = vec![f64::NAN; n];
+            stored.product(&x, rhs, &mut y, parallel);
+            assert_eq!(bits(&y), bits(&alone), "{what}");
+        }
+    }
+}
+
 #[test]
 fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
-    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     for (spec, runs) in [("poisson3d:101x13x12", 13 * 12 * 3), ("poisson3d:4097x2x2", 4 * 3)] {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         let (n, nnz) = (a.rows(), a.nnz());
         let stored = stored(&a, Format::Csr).unwrap();
         assert!(stored.read() < 8 * nnz + runs * 4 * 10, "{spec}: {}", stored.read());
         assert_eq!(stored.bytes(), 12 * nnz + 4 * (n + 1));
-        let (x, b) = (random(n, 1), random(n, 2));
-        for rhs in [None, Some(&b[..])] {
-            let [mut rows, mut alone, mut shared] = std::array::from_fn(|_| vec![f64::NAN; n]);
-            spmv::product(Rows::from(&*a), &x, rhs, &mut rows, false);
-            stored.product(&x, rhs, &mut alone, false);
-            stored.product(&x, rhs, &mut shared, true);
-            assert_eq!(bits(&alone), bits(&rows), "{spec}");
-            assert_eq!(bits(&shared), bits(&rows), "{spec}");
-        }
+        check_bits(&a, &*stored, spec);
     }
     // rows of more entries than have a loop: 27 of a stencil and more
     let offsets: Vec<i64> = (-13..14).map(|o| 20 * o).collect();
@@ -229,7 +240,6 @@ fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
 
 #[test]
 fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
-    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     // tasks begin within groups of three; groups of five end after four
     for (spec, [read, of]) in [("blockpoisson3d:12,b=3", [1, 3]), ("blockpoisson3d:9,b=5", [2, 5])]
     {
@@ -238,21 +248,12 @@ fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
         let stored = stored(&a, Format::Csr).unwrap();
         let indices = stored.read() - 8 * nnz - 4 * (n + 1) - n;
         assert_eq!(indices, 4 * nnz * read / of, "{spec}");
-        let (x, b) = (random(n, 1), random(n, 2));
-        for rhs in [None, Some(&b[..])] {
-            let [mut rows, mut alone, mut shared] = std::array::from_fn(|_| vec![f64::NAN; n]);
-            spmv::product(Rows::from(&*a), &x, rhs, &mut rows, false);
-            stored.product(&x, rhs, &mut alone, false);
-            stored.product(&x, rhs, &mut shared, true);
-            assert_eq!(bits(&alone), bits(&rows), "{spec}");
-            assert_eq!(bits(&shared), bits(&rows), "{spec}");
-        }
+        check_bits(&a, &*stored, spec);
     }
 }
 
 #[test]
 fn long_rows_side_by_side_have_the_bits_of_a_row_alone() {
-    let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     let n = 4103;
     let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
     for i in 0..n {
@@ -265,18 +266,5 @@ fn long_rows_side_by_side_have_the_bits_of_a_row_alone() {
     }
     let values = random(col_ind.len(), 3);
     let a = Arc::new(Csr::new(n, n, row_ptr, col_ind, values).unwrap());
-    let (x, b) = (random(n, 1), random(n, 2));
-    for rhs in [None, Some(&b[..])] {
-        let mut alone = vec![f64::NAN; n];
-        for (i, y) in alone.iter_mut().enumerate() {
-            let row = (&a.row_ptr()[i..i + 2], a.col_ind());
-            let row = Rows::new((1, n), row, a.values());
-            spmv::product(row, &x, rhs.map(|b| &b[i..]), std::slice::from_mut(y), false);
-        }
-        for parallel in [false, true] {
-            let mut y = vec![f64::NAN; n];
-            stored(&a, Format::Csr).unwrap().product(&x, rhs, &mut y, parallel);
-            assert_eq!(bits(&y), bits(&alone));
-        }
-    }
+    check_bits(&a, &*stored(&a, Format::Csr).unwrap(), "long rows");
 }
