@@ -5,12 +5,13 @@
 
 Reads OUT/same.csv (the same method in all programs) and OUT/best.csv (other methods of each); where there is
 OUT/NAME-rounds.csv, NAME.csv is made of it first, with the round of each case that has the least setup and solve.
-Writes OUT/same.md, OUT/best.md and OUT/README.md: how often this program is at least as fast as the fastest peer, and
-where others win. Compared are setup and solve; the last also has the shares with the conversion of the matrix. SCRATCH
-gets the records for the figures, in best.csv the best of each program alone, under one method.
+Writes OUT/same.md, OUT/README.md (how often this program is at least as fast as the fastest peer, and where others
+win; with the conversion of the matrix, too), and OUT/best.md where there is OUT/best.csv. Compared are setup and
+solve. SCRATCH gets the records for the figures, in best.csv the best of each program alone, under one method.
 """
 
 import csv
+import io
 import os
 import sys
 
@@ -220,7 +221,9 @@ def counts(same, case):
     return [text + (", but for" if lines else "."), *([""] if lines else []), *lines]
 
 
-def summary(same, runs):
+def summary(same, others):
+    """The page, of the records of the same method and of those of other methods, if there are any."""
+    runs = same + others
     system = lambda run: run.system
     case = lambda run: f"{run.system}, k = {run.fill}"
     first = runs[0].row
@@ -231,9 +234,10 @@ def summary(same, runs):
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
         "",
         f"`scripts/peers-results.sh` with revision {first['revision']} on {first['cpu']}, {first['date'][:10]}: medians of "
-        "up to 100 solves within a second" + in_rounds + ", relative tolerance 1e-6, at most 1000 iterations. [same.md](same.md) has GMRES(20) with "
-        "ILU(k) on the right in every program that has it, [best.md](best.md) the best of other methods of each; "
-        "[same.svg](same.svg) and [best.svg](best.svg) are their performance profiles.",
+        f"up to 100 solves within a second{in_rounds}, relative tolerance 1e-6, at most 1000 iterations. "
+        "[same.md](same.md) has GMRES(20) with ILU(k) on the right in every program that has it, [same.svg](same.svg) is "
+        "its performance profile"
+        + ("; [best.md](best.md) and [best.svg](best.svg) have the best of all methods of each." if others else "."),
         "",
     ]
     versions = grouped([run for run in runs if run.row["device"]], lambda run: run.program)
@@ -243,40 +247,50 @@ def summary(same, runs):
     for fill in sorted({run.fill for run in same}):
         lines.append(shares(f"k = {fill}", [run for run in same if run.fill == fill], case))
     lines.append(shares("the best level of each program, systems", same, system))
-    lines.append(shares("the best method of each program, systems", runs, system))
+    if others:
+        lines.append(shares("the best method of each program, systems", runs, system))
     lines += ["", *counts(same, case)]
     lines += ["", "## Where others win with the same method", "", *losses(grouped(same, case))]
-    lines += ["", "## Where others win with their best method", "", *losses(grouped(runs, system))]
+    if others:
+        lines += ["", "## Where others win with their best method", "", *losses(grouped(runs, system))]
     lines += ["", "## What was not solved", "", *missing(runs)]
     return lines
 
 
-def write(path, lines):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+def write(path, text):
+    """Beside the file first, so that it is whole or what it was."""
+    with open(path + ".new", "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.replace(path + ".new", path)
+
+
+def write_lines(path, lines):
+    write(path, "\n".join(lines) + "\n")
 
 
 def write_records(path, rows):
     if rows:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            out = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-            out.writeheader()
-            out.writerows(rows)
+        text = io.StringIO()
+        out = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+        out.writeheader()
+        out.writerows(rows)
+        write(path, text.getvalue())
 
 
 def main():
     if len(sys.argv) not in (2, 3) or not os.path.isdir(sys.argv[1]):
         sys.exit("peers-tables: OUT, a folder with same.csv and best.csv, and a folder for figures")
     out = sys.argv[1]
-    same = read(out, "same")
-    runs = same + read(out, "best")
+    same, others = read(out, "same"), read(out, "best")
+    runs = same + others
     if not runs:
         sys.exit(f"peers-tables: no records in {out}")
     found = best_of_programs(runs)
-    write(os.path.join(out, "same.md"), ["Times in ms.", "", *same_table(same)])
-    write(os.path.join(out, "best.md"), ["Times in ms.", "", *best_table(found)])
-    lines = summary(same, runs)
-    write(os.path.join(out, "README.md"), lines)
+    write_lines(os.path.join(out, "same.md"), ["Times in ms.", "", *same_table(same)])
+    if others:
+        write_lines(os.path.join(out, "best.md"), ["Times in ms.", "", *best_table(found)])
+    lines = summary(same, others)
+    write_lines(os.path.join(out, "README.md"), lines)
     print("\n".join(lines))
     if len(sys.argv) == 3:
         # setup and solve alone

@@ -12,6 +12,7 @@ use super::elimination::{self, ByLevel};
 use super::fill_pattern::FillPattern;
 use super::stencil::{Lines, Stencil, cell};
 use crate::base::choices::LevelRule;
+use crate::base::measure::spans::span;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
@@ -58,16 +59,52 @@ pub struct Alike {
     kind: Vec<u16>,
 }
 
+/// A triangle of the factors as its small box tells it.
+struct Half {
+    alike: Alike,
+    entries: usize,
+    /// All offsets that occur.
+    stencil: Stencil,
+    lines: Option<Vec<Lines>>,
+}
+
+impl Half {
+    /// Of the triangle `half` of the `small` box with these `cells`, which `like` continues to a box of `extents`.
+    fn new(
+        half: &Pattern,
+        upper: bool,
+        cells: &[[i32; 3]],
+        (small, like): ([usize; 3], &[Vec<usize>; 3]),
+        extents: [usize; 3],
+    ) -> Option<Self> {
+        let entries = entries(half, small, like);
+        if entries >= i32::MAX as usize {
+            return None;
+        }
+        let of_small = Stencil::of_box(half.view(), small, upper)?;
+        let lines = of_small.lines(half.view(), upper);
+        let stencil = of_small.in_box(extents);
+        let lines = lines.filter(|lines| stencil.entries(lines, upper) == entries);
+        Some(Self { alike: Alike::new(half, cells, extents), entries, stencil, lines })
+    }
+
+    /// The stencil, unless the triangle is empty or most would be stored in vain.
+    fn worth(&self) -> Option<Stencil> {
+        let gains = self.entries > 0 && self.stencil.is_worth_it(self.entries);
+        gains.then(|| self.stencil.clone())
+    }
+}
+
 impl BoxFill {
     /// The factors of `a` in its blocks, if its unknowns are such a stencil.
     pub fn of_matrix(threads: Threads, a: &Csr, fill: usize, rule: LevelRule) -> Option<Self> {
-        let point = Stencil::complete(threads, scalar_pattern(a).view())?;
-        Self::of(&point.in_blocks(a.block_size())?, fill, rule)
+        let point = span("stencil", || Stencil::complete(threads, scalar_pattern(a).view()))?;
+        Self::of(threads, &point.in_blocks(a.block_size())?, fill, rule)
     }
 
     /// The factors of ILU(`fill`) of a matrix that has all entries of the stencil `a` which lead into the box. `None` where
     /// it has no diagonal, where rows are not so simple, or a smaller box would be no gain.
-    pub fn of(a: &Stencil, fill: usize, rule: LevelRule) -> Option<Self> {
+    pub fn of(threads: Threads, a: &Stencil, fill: usize, rule: LevelRule) -> Option<Self> {
         if !a.offsets.contains(&[0; 3]) {
             return None;
         }
@@ -86,7 +123,7 @@ impl BoxFill {
             if cells > MOST_CELLS || LEAST_GAIN * cells > a.extents.iter().product() {
                 return None;
             }
-            if let Some(found) = Self::told(a, small, fill, rule) {
+            if let Some(found) = span("small box", || Self::told(threads, a, small, fill, rule)) {
                 return Some(found);
             }
             room = [0, 1, 2].map(|axis| room[axis] + 2 * reach[axis]);
@@ -95,43 +132,51 @@ impl BoxFill {
     }
 
     /// The same, by a box of `small` cells; `None` where its planes in the middle are not alike.
-    fn told(a: &Stencil, small: [usize; 3], fill: usize, rule: LevelRule) -> Option<Self> {
+    fn told(
+        threads: Threads,
+        a: &Stencil,
+        small: [usize; 3],
+        fill: usize,
+        rule: LevelRule,
+    ) -> Option<Self> {
         let cut = Stencil::uniform(small, a.offsets.clone());
         let levelled = match rule {
             LevelRule::Min => elimination::levelled::<false>,
             LevelRule::Overwrite => elimination::levelled::<true>,
         };
-        let (pattern, levels) = levelled(&cut.pattern(), fill, usize::MAX).ok()?;
+        let (pattern, levels) =
+            span("elimination", || levelled(&cut.pattern(), fill, usize::MAX)).ok()?;
         let eliminated = Eliminated { small, pattern: &pattern, levels: &levels, fill };
-        let farthest = eliminated.farthest();
+        let cells: Vec<[i32; 3]> = (0..pattern.rows() as u32).map(|i| cell(small, i)).collect();
+        let farthest = eliminated.farthest(&cells);
+        let found =
+            threads.map(3, 1, |axis| eliminated.like(axis, a.extents[axis], farthest[axis]));
         let mut like: [Vec<usize>; 3] = Default::default();
-        for axis in 0..3 {
-            like[axis] = eliminated.like(axis, a.extents[axis], farthest[axis])?;
+        for (like, found) in like.iter_mut().zip(found) {
+            *like = found?;
         }
-        let halves = [&pattern.lower, &pattern.upper];
-        let [lower, upper] = halves.map(|half| Alike::new(half, small, a.extents));
-        let count = |half: &Pattern| entries(half, small, &like);
-        let entries = halves.map(|half| count(half));
-        if entries.iter().any(|&entries| entries >= i32::MAX as usize) {
-            return None;
-        }
-        let stencil = |half: &Pattern, upper| Stencil::of_box(half.view(), small, upper);
-        let of_small = [stencil(halves[0], false)?, stencil(halves[1], true)?];
-        let whole = of_small.clone().map(|stencil| stencil.in_box(a.extents));
-        let lines = |at: usize| {
-            let lines = of_small[at].lines(halves[at].view(), at == 1)?;
-            (whole[at].entries(&lines, at == 1) == entries[at]).then_some(lines)
+        let half = |at: usize| {
+            Half::new(
+                [&pattern.lower, &pattern.upper][at],
+                at == 1,
+                &cells,
+                (small, &like),
+                a.extents,
+            )
         };
-        let lines = lines(0).zip(lines(1)).map(<[_; 2]>::from);
-        let worth = |at: usize| {
-            let gains = entries[at] > 0 && whole[at].is_worth_it(entries[at]);
-            gains.then(|| whole[at].clone())
-        };
-        let stencils = [worth(0), worth(1)];
-        let (halves, extents) = ([lower, upper], a.extents);
-        let (of, small_extents) = (a.clone(), small);
-        let small = pattern;
-        Some(Self { of, stencils, lines, entries, small, halves, extents, small_extents, like })
+        let mut found = threads.map(2, 1, half).into_iter();
+        let [lower, upper] = [found.next()??, found.next()??];
+        Some(Self {
+            of: a.clone(),
+            stencils: [lower.worth(), upper.worth()],
+            lines: lower.lines.zip(upper.lines).map(<[_; 2]>::from),
+            entries: [lower.entries, upper.entries],
+            small: pattern,
+            halves: [lower.alike, upper.alike],
+            extents: a.extents,
+            small_extents: small,
+            like,
+        })
     }
 
     /// Number of (block) rows.
@@ -212,8 +257,9 @@ impl BoxFill {
 
     /// All rows of L and U.
     pub fn pattern(&self, threads: Threads, block_size: usize) -> FillPattern {
-        let cells = self.cells(threads);
-        let [lower, upper] = [0, 1].map(|at| self.half(threads, &cells, at, block_size));
+        let cells = span("cells", || self.cells(threads));
+        let half = |at| span("rows", || self.half(threads, &cells, at, block_size));
+        let [lower, upper] = [0, 1].map(half);
         FillPattern::new(lower, upper, Vec::new())
     }
 
@@ -282,13 +328,12 @@ struct Eliminated<'a> {
 }
 
 impl Eliminated<'_> {
-    /// How far entries reach along each axis.
-    fn farthest(&self) -> [usize; 3] {
+    /// How far entries reach along each axis, with the coordinates of the cells.
+    fn farthest(&self, cells: &[[i32; 3]]) -> [usize; 3] {
         let mut farthest = [0; 3];
-        for i in 0..self.pattern.rows() {
-            let from = cell(self.small, i as u32);
+        for (i, from) in cells.iter().enumerate() {
             for &j in self.pattern.lower.row(i).iter().chain(self.pattern.upper.row(i)) {
-                let to = cell(self.small, j);
+                let to = cells[j as usize];
                 for axis in 0..3 {
                     farthest[axis] = farthest[axis].max(from[axis].abs_diff(to[axis]) as usize);
                 }
@@ -338,137 +383,29 @@ impl Eliminated<'_> {
 }
 
 impl Alike {
-    fn new(half: &Pattern, small: [usize; 3], extents: [usize; 3]) -> Self {
+    fn new(half: &Pattern, cells: &[[i32; 3]], extents: [usize; 3]) -> Self {
         let [wide, high, _] = extents.map(|n| n as i32);
         let mut apart = Vec::with_capacity(half.entries());
-        for i in 0..half.rows() {
-            let [x, y, z] = cell(small, i as u32);
+        for (i, [x, y, z]) in cells.iter().enumerate() {
             apart.extend(half.row(i).iter().map(|&j| {
-                let to = cell(small, j);
+                let to = cells[j as usize];
                 to[0] - x + wide * (to[1] - y + high * (to[2] - z))
             }));
         }
         let mut known: HashMap<&[i32], u16> = HashMap::new();
-        let mut kind = Vec::with_capacity(half.rows());
+        let mut kind: Vec<u16> = Vec::with_capacity(half.rows());
+        let row = |i: usize| &apart[half.view().range(i)];
         for i in 0..half.rows() {
             let next = known.len() as u16;
-            kind.push(*known.entry(&apart[half.view().range(i)]).or_insert(next));
+            kind.push(match kind.last() {
+                Some(&last) if row(i) == row(i - 1) => last,
+                _ => *known.entry(row(i)).or_insert(next),
+            });
         }
         Self { apart, kind }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{by_level, elimination};
-    use super::*;
-    use crate::base::choices::ReadAs;
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-
-    const RULES: [LevelRule; 2] = [LevelRule::Min, LevelRule::Overwrite];
-
-    /// What elimination row by row finds.
-    fn eliminated(a: &Pattern, fill: usize, rule: LevelRule) -> FillPattern {
-        let found = match rule {
-            LevelRule::Min => by_level::fill(a, fill, usize::MAX, Threads::One),
-            LevelRule::Overwrite => elimination::fill::<true>(a, fill, usize::MAX),
-        };
-        found.expect("small")
-    }
-
-    /// Whether a stencil is told, and as its elimination finds it.
-    fn compare(a: &Stencil, fill: usize, rule: LevelRule) -> Option<BoxFill> {
-        let told = BoxFill::of(a, fill, rule)?;
-        let found = eliminated(&a.pattern(), fill, rule);
-        let what = format!("{:?}, {} offsets, k = {fill}, {rule:?}", a.extents, a.offsets.len());
-        let there = told.pattern(Threads::One, 1);
-        assert!(there == found, "{what}");
-        assert_eq!(told.entries, [found.lower.entries(), found.upper.entries()], "{what}");
-        for (at, half) in [&found.lower, &found.upper].into_iter().enumerate() {
-            let whole = if at == 0 { &there.lower } else { &there.upper };
-            for i in 1..found.rows() {
-                let before: Vec<u32> = half.row(i - 1).iter().map(|j| j + 1).collect();
-                assert_eq!(whole.repeated(i..i + 1) == 1, before == half.row(i), "{what}, {i}");
-            }
-            let seen = [Stencil::of_lower(half.view()), Stencil::of_upper(half.view())];
-            assert_eq!(told.stencils[at], seen[at], "{what}");
-            if let (Some(lines), Some(stencil)) = (&told.lines, &told.stencils[at]) {
-                assert_eq!(
-                    Some(&lines[at]),
-                    stencil.lines(half.view(), at == 1).as_ref(),
-                    "{what}"
-                );
-            }
-        }
-        Some(told)
-    }
-
-    /// The faces, edges and corners around a cell whose coordinates differ in at most `most` axes.
-    fn around(extents: [usize; 3], most: usize) -> Stencil {
-        let near = |n: usize| if n > 1 { -1..=1 } else { 0..=0 };
-        let [x, y, z] = extents.map(near);
-        let all = z.flat_map(|z| y.clone().map(move |y| (z, y)));
-        let all = all.flat_map(|(z, y)| x.clone().map(move |x| [x, y, z]));
-        let within = |o: &[i32; 3]| o.iter().filter(|&&d| d != 0).count() <= most;
-        Stencil::uniform(extents, all.filter(within).collect())
-    }
-
-    #[test]
-    fn what_is_told_is_what_elimination_finds() {
-        let boxes = [[17, 16, 15], [24, 13, 17], [40, 50, 1], [9, 50, 7], [33, 6, 20], [5, 24, 30]];
-        for rule in RULES {
-            for (extents, fill) in boxes.into_iter().flat_map(|e| (0..2).map(move |k| (e, k))) {
-                let told = compare(&around(extents, 1), fill, rule);
-                assert!(told.is_some(), "{extents:?}, k = {fill}, {rule:?}");
-            }
-            assert!(compare(&around([24, 23, 25], 1), 2, rule).is_some(), "{rule:?}");
-            assert!(compare(&around([30, 29, 31], 1), 3, rule).is_some(), "{rule:?}");
-            // all neighbours, in a plane and in space: rows may be too different
-            compare(&around([50, 51, 1], 2), 1, rule);
-            compare(&around([20, 21, 22], 3), 1, rule);
-        }
-    }
-
-    #[test]
-    fn unsymmetric_stencils_are_told_or_left() {
-        let offsets = vec![[0, 0, -1], [0, -1, 0], [-2, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 1]];
-        for (fill, rule) in (0..3).flat_map(|k| RULES.map(|rule| (k, rule))) {
-            compare(&Stencil::uniform([25, 16, 18], offsets.clone()), fill, rule);
-        }
-    }
-
-    #[test]
-    fn rows_alternate_by_the_last_update() {
-        let a = around([24, 23, 25], 1);
-        let told = BoxFill::of(&a, 2, LevelRule::Overwrite).expect("told");
-        let cells = told.cells(Threads::One);
-        let row = |i: usize| told.small_half(0).range(cells[i] as usize).len();
-        let at = |y: usize, z: usize| row((z * 23 + y) * 24 + 12);
-        for (y, z) in [(10, 10), (12, 10), (8, 14)] {
-            assert_eq!([at(y, z), at(y, z + 1), at(y + 1, z), at(y + 1, z + 1)], [3, 9, 7, 6]);
-        }
-        assert_eq!(told.lines, None);
-        assert!(BoxFill::of(&a, 2, LevelRule::Min).expect("told").lines.is_some());
-    }
-
-    #[test]
-    fn blocks_along_x_are_a_stencil_of_blocks() {
-        let grid = problem::load("poisson3d:48x20x21", ReadAs::Expanded).expect("a generator");
-        for b in [1, 2, 4] {
-            let a = grid.matrix.in_blocks(b);
-            let found = eliminated(&block_pattern(&a), 1, LevelRule::Min);
-            let told = BoxFill::of_matrix(Threads::Pool, &a, 1, LevelRule::Min).expect("told");
-            assert!(told.pattern(Threads::Pool, b) == found, "b = {b}");
-        }
-        // a block across the end of a line
-        let a = grid.matrix.in_blocks(5);
-        assert_eq!(BoxFill::of_matrix(Threads::One, &a, 1, LevelRule::Min), None);
-    }
-
-    #[test]
-    fn without_a_diagonal_nothing_is() {
-        let a = Stencil::uniform([20; 3], vec![[-1, 0, 0], [1, 0, 0]]);
-        assert_eq!(BoxFill::of(&a, 0, LevelRule::Min), None);
-    }
-}
+#[path = "box_fill_tests.rs"]
+mod tests;

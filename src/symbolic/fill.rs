@@ -4,6 +4,7 @@ use super::fill_pattern::FillPattern;
 use super::stencil::Stencil;
 use super::{BoxFill, by_level, elimination, quotient};
 use crate::base::choices::{LevelRule, MAX_FILL};
+use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, TooLarge};
 
@@ -40,9 +41,12 @@ pub(crate) fn iluk_on(
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
     assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
-    // few levels are found as fast as they are told
-    let worth = k > 1 || k == 1 && rule == LevelRule::Overwrite;
-    let told = || Stencil::complete(threads, a.view()).and_then(|s| BoxFill::of(&s, k, rule));
+    // one level by `min` few threads find as fast as it is told
+    let worth = k > 1 || k == 1 && (rule == LevelRule::Overwrite || threads.count() >= MANY);
+    let told = || {
+        let stencil = span("stencil", || Stencil::complete(threads, a.view()))?;
+        BoxFill::of(threads, &stencil, k, rule)
+    };
     if worth
         && let Some(told) = told()
         && told.entries.iter().sum::<usize>() <= limit
@@ -58,6 +62,9 @@ pub(crate) fn iluk_on(
         }
     }
 }
+
+/// Threads that rows of a box occupy better than the search for one level.
+const MANY: usize = 4;
 
 #[cfg(test)]
 pub(super) mod tests {

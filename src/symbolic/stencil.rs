@@ -209,7 +209,13 @@ impl Stencil {
             let within =
                 |o: &&[i32; 3]| (0..ny).contains(&(y + o[1])) && (0..nz).contains(&(z + o[2]));
             let led = |o: &[i32; 3]| (o[0], (o[2] * ny + o[1]) * nx + o[0]);
-            let there: Vec<(i32, i32)> = offsets.iter().filter(within).map(led).collect();
+            // no allocation: the first one of a thread takes longer than the look at its lines
+            let (mut room, mut count) = ([(0, 0); MOST_OFFSETS], 0);
+            for led in offsets.iter().filter(within).map(led) {
+                room[count] = led;
+                count += 1;
+            }
+            let there = &room[..count];
             // between these all offsets lead into the box
             let first = there.iter().map(|(dx, _)| -dx).max().unwrap_or(0).max(0);
             let last = nx - there.iter().map(|(dx, _)| *dx).max().unwrap_or(0).max(0);

@@ -108,6 +108,9 @@ fn faults(compiled: &Compiled, variant: &Variant) -> Vec<String> {
             let (stores, loads) = (k.spill_stores, k.spill_loads);
             faults.push(format!("{} spills: {stores} bytes stored, {loads} loaded", k.name));
         }
+        if !k.spills() && k.stack > 0 {
+            faults.push(format!("{} indexes an array of each thread: {} bytes", k.name, k.stack));
+        }
         if !k.spills() && allowed {
             faults.push(format!("{} no longer spills: take it off the list", k.name));
         }
@@ -282,6 +285,32 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spilling(double* x, int n)
 "#,
     ),
 };
+
+/// An array that is indexed when the kernel runs.
+const INDEXED: Source = Source {
+    name: "indexed",
+    sizes: None,
+    text: Some(
+        r#"
+extern "C" __global__ void indexed(int* x) {
+  int v[8];
+  #pragma unroll
+  for (int i = 0; i < 8; ++i) v[i] = x[8 + i];
+  x[0] = v[x[1]];
+}
+"#,
+    ),
+};
+
+#[test]
+fn the_check_sees_arrays_of_each_thread() {
+    if !has_nvrtc() {
+        return;
+    }
+    let compiled = nvrtc::compile(&INDEXED, 0, ARCH).unwrap();
+    let found = faults(&compiled, &0.into());
+    assert_eq!(found, ["indexed indexes an array of each thread: 32 bytes"]);
+}
 
 #[test]
 fn the_check_sees_warnings_and_spills() {

@@ -145,17 +145,23 @@ constexpr int DELAY = longest_delay();
 // Marches start and end at multiples of so many steps.
 constexpr int ALIGNED = 8;
 
-// Natural order of the offsets of a kind: how many come before offset o.
-__device__ constexpr int rank(int o) {
-    const int kind = kind_of_offset(o);
-    int before = 0;
-    for (int p = first_offset(kind); p < first_offset(kind + 1); ++p) {
-        const int dz = offset(p, 2) - offset(o, 2);
-        const int dy = offset(p, 1) - SHEAR * offset(p, 2) - (offset(o, 1) - SHEAR * offset(o, 2));
-        const int dx = offset(p, 0) - offset(o, 0);
-        before += dz < 0 || (dz == 0 && (dy < 0 || (dy == 0 && dx < 0)));
+// Natural order of the offsets of a kind: how many come before each.
+__device__ constexpr Each ranks() {
+    Each all = {};
+    for (int o = 0; o < OFFSET_COUNT; ++o) {
+        const int kind = kind_of_offset(o);
+        for (int p = first_offset(kind); p < first_offset(kind + 1); ++p) {
+            const int dz = offset(p, 2) - offset(o, 2);
+            const int dy = offset(p, 1) - SHEAR * offset(p, 2) - (offset(o, 1) - SHEAR * offset(o, 2));
+            const int dx = offset(p, 0) - offset(o, 0);
+            all.of[o] += dz < 0 || (dz == 0 && (dy < 0 || (dy == 0 && dx < 0)));
+        }
     }
-    return before;
+    return all;
+}
+__device__ constexpr int rank(int o) {
+    constexpr Each all = ranks();
+    return all.of[o];
 }
 
 // The offsets in that order, and what each is along the axes: for loops that are not unrolled, in which a list of
