@@ -293,10 +293,10 @@ const INDEXED: Source = Source {
     text: Some(
         r#"
 extern "C" __global__ void indexed(int* x) {
-  int v[8];
-  #pragma unroll
-  for (int i = 0; i < 8; ++i) v[i] = x[8 + i];
-  x[0] = v[x[1]];
+  int v[64];
+  for (int i = 0; i < 64; ++i) v[i] = x[i];
+  for (int i = 0; i < 64; ++i) v[v[i]] += i;
+  x[0] = v[x[64]];
 }
 "#,
     ),
@@ -309,7 +309,7 @@ fn the_check_sees_arrays_of_each_thread() {
     }
     let compiled = nvrtc::compile(&INDEXED, 0, ARCH).unwrap();
     let found = faults(&compiled, &0.into());
-    assert_eq!(found, ["indexed indexes an array of each thread: 32 bytes"]);
+    assert_eq!(found, ["indexed indexes an array of each thread: 256 bytes"]);
 }
 
 #[test]
