@@ -11,6 +11,8 @@ const MOST_OFFSETS: usize = 64;
 const FARTHEST: i64 = 64;
 /// Columns of cells along x below which nothing can be gained from the box.
 const FEWEST_COLUMNS: usize = 32;
+/// Lines of a task: for fewer a thread takes longer to begin.
+const FEW_LINES: usize = 128;
 /// Entries of the stencil on the whole box over entries there are, at most: what is stored in vain, as a fraction.
 const MOST_WASTE: [usize; 2] = [5, 2];
 
@@ -306,7 +308,7 @@ impl Stencil {
         let mut lines = if self.is_complete(entries) {
             vec![Lines::ALL; self.offsets.len()]
         } else {
-            Threads::Pool.fold(ny * nz, 1, none, of_line, either)
+            Threads::Pool.fold(ny * nz, FEW_LINES, none, of_line, either)
         };
         for lines in &mut lines {
             lines.0 |= inner.0;
@@ -438,7 +440,7 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<([i32; 3], Parities)>
     };
     let mut all = Threads::Pool.fold(
         lines,
-        1,
+        FEW_LINES,
         || Some(Vec::new()),
         |all, line| merge(all?, of_line(line)?),
         |a, b| merge(a?, b?),

@@ -338,7 +338,9 @@ impl Cuda {
             let size = [told.rows(), told.entries[at], block_size];
             let (told, cells) = (Arc::clone(&told), Arc::clone(&cells));
             Lazy::new(size, move |threads| {
-                span("rows on the host", || told.half(threads, &cells, at, block_size))
+                let [half] =
+                    span("rows on the host", || told.rows_of(threads, &cells, [at], block_size));
+                half
             })
         };
         let pattern = FillPattern { lower: later(0), upper: later(1), no_diagonal: Vec::new() };
