@@ -80,6 +80,14 @@ impl Foreign {
     }
 }
 
+/// Whether a file is one of Matrix Market, or of no format that is known.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn is_market(path: &Path) -> Result<bool> {
+    Ok(Format::of(Opened::open(path)?.start()) == Format::Market)
+}
+
 /// Reads a matrix.
 ///
 /// With [`ReadAs::Expanded`] the entries above the diagonal of a symmetric file of Matrix Market are added; with

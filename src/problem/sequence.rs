@@ -11,6 +11,7 @@ use super::{Folders, Source, generators};
 use crate::base::error::{Error, Result};
 use crate::base::input::is_stdin;
 use crate::base::parse::whole;
+use crate::matrix::file::is_market;
 use crate::matrix::market;
 
 /// Most steps of a sequence.
@@ -99,7 +100,8 @@ fn files(pattern: &str) -> Result<Vec<String>> {
 }
 
 /// Looks at the first lines of the file of a step, from 0: its size must be `expected`, and with `own` there must be a
-/// right-hand side beside it. The size; `None` where the step is in no file.
+/// right-hand side beside it. The size; `None` where the step is in no file of Matrix Market: then it is told when the
+/// step is loaded.
 ///
 /// # Errors
 /// When one of both is not so, or the file cannot be read.
@@ -110,13 +112,19 @@ pub(crate) fn check_step(
     own: bool,
 ) -> Result<Option<usize>> {
     let Source::File(path) = Source::find(matrix, &Folders::from_env())? else { return Ok(None) };
+    let rhs = own.then(|| file::own_rhs_path(&path).ok_or_else(|| no_own(&stem(&path), &[])));
+    let rhs = rhs.transpose()?;
+    if !is_market(&path)? {
+        return Ok(None);
+    }
     let size = market::read_size(&path)?;
     file::check_square(&path, [size.rows, size.cols])?;
     if let Some(expected) = expected.filter(|expected| *expected != size.rows) {
         return Err(other_size(&path.display().to_string(), number, size.rows, expected));
     }
-    if own {
-        let rhs = file::own_rhs_path(&path).ok_or_else(|| no_own(&stem(&path), &[]))?;
+    if let Some(rhs) = rhs
+        && is_market(&rhs)?
+    {
         file::check_length(&rhs, market::read_size(&rhs)?.rows, size.rows)?;
     }
     Ok(Some(size.rows))

@@ -143,6 +143,26 @@ fn steps_are_rows_in_the_order_of_their_numbers_and_solve_what_single_runs_solve
 }
 
 #[test]
+fn steps_may_be_files_of_any_format_that_is_read() {
+    let dumps = Dumps::new(1..=3);
+    let mut solved = Vec::new();
+    for ending in ["mtx", "npz", "petsc"] {
+        for step in (1..=3).filter(|_| ending != "mtx") {
+            let from = dumps.at(&format!("d_{step}.mtx"));
+            ran(&["matrix", "convert", &from, &dumps.at(&format!("d_{step}.{ending}"))], 0);
+        }
+        let (all, out) = (dumps.at(&format!("d_?.{ending}")), dumps.at(&format!("{ending}.csv")));
+        let flags = ["--rhs", "own", "--fill", "0", "--backend", "cpu", "-o", &out];
+        ran(&[&["run", "--sequence", &all][..], &flags].concat(), 0);
+        let found = records(Path::new(&out));
+        assert_eq!(found.len(), 3, "{ending}");
+        let of = |r: &Record| (r.convergence.iterations, r.convergence.true_residual);
+        solved.push(found.iter().map(of).collect::<Vec<_>>());
+    }
+    assert!(solved[0] == solved[1] && solved[0] == solved[2], "{solved:?}");
+}
+
+#[test]
 fn lagged_preconditioners_and_guesses_are_cases_of_their_own() {
     let dumps = Dumps::new(1..=7);
     let file = dumps.at("a.jsonl");
