@@ -115,6 +115,10 @@ impl<K: Operations> Block<K> {
             let Cholesky { factor, inverse, rank, smallest } =
                 gram::cholesky(&g, s, UNSURE, dependent);
             operations(k).update(s, Own::Times(&inverse), &[], &[], w);
+            // norms from here on are those of normalised columns
+            for (j, norm) in first.iter_mut().enumerate().filter(|(j, _)| factor[j * s + j] > 0.0) {
+                *norm /= factor[j * s + j];
+            }
             r = gram::times(&factor, &r, s);
             let complete = rank == g.iter().step_by(s + 1).filter(|v| **v > 0.0).count();
             if pass == PASSES || (complete && smallest >= SURE) {

@@ -205,6 +205,31 @@ fn columns_of_different_size_converge_each() {
 }
 
 #[test]
+fn powers_of_two_of_near_and_equal_columns_change_no_iteration() {
+    let a = problem::load("poisson3d:8", ReadAs::Expanded).unwrap().matrix;
+    let three = random(a.rows(), 3, 4);
+    // two columns that nearly are one, and one twice
+    let columns = |v: &[f64]| [1.0 + 0.05 * v[0], 1.0 + 0.05 * v[1], v[2], v[2]];
+    let b: Vec<f64> = three.chunks_exact(3).flat_map(columns).collect();
+    for (solver, precond) in [("block-cg", "ic"), ("block-gmres", "bilu")] {
+        let (of_one, want) = solved(&case(solver, precond), &a, &b);
+        assert_eq!(of_one.end, SolveEnd::Converged, "{solver}");
+        for power in [-60, -30, 30, 60] {
+            let scale = 2.0_f64.powi(power);
+            let scaled: Vec<f64> = b.iter().map(|v| v * scale).collect();
+            let (outcome, x) = solved(&case(solver, precond), &a, &scaled);
+            assert_eq!(
+                (outcome.end, outcome.iterations),
+                (of_one.end, of_one.iterations),
+                "{power}"
+            );
+            let x: Vec<f64> = x.iter().map(|v| v / scale).collect();
+            near(&x, &want, 1e-9);
+        }
+    }
+}
+
+#[test]
 fn what_is_not_definite_breaks_block_cg_down() {
     let n = 5;
     let mut a = dense(n, true);
