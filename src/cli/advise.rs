@@ -27,7 +27,7 @@ use crate::report::advice::report as advice_report;
                         solution: ordering, storage, setup and solves."
 )]
 pub(super) struct AdviseArgs {
-    /// Matrix: a generator (`poisson3d:60`), a catalogue name or a Matrix Market file
+    /// Matrix: a generator (`poisson3d:60`), a catalogue name or a file
     #[arg(value_name = "MATRIX", add = complete::matrix())]
     matrix: String,
 
@@ -39,8 +39,8 @@ pub(super) struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     solves: u32,
 
-    /// Restrict a setting to these values, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
-    /// (repeatable; `bilu-bench list settings` names them)
+    /// Restrict a setting to these values, such as `backend=cpu`, `fill=0..2`, `rtol=1e-8` or `rhs=own`
+    /// (repeatable; `bilu-bench list settings` names them). The right-hand side is the matrix's own, if it has one
     #[arg(long, value_name = "SETTING=VALUES", add = complete::assignment())]
     set: Vec<String>,
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::cli::{complete, output};
 use crate::config::claims;
 use crate::config::library::Library;
@@ -35,6 +35,12 @@ pub(super) struct ClaimsArgs {
 }
 
 pub(super) fn run(args: &ClaimsArgs) -> Result<ExitCode> {
+    if !args.root.join("results").is_dir() {
+        let root = args.root.display();
+        return Err(Error::input(format!("no folder `results` in `{root}`")).hint(
+            "claims are judged by committed results: run it in a clone, or give `--root DIR`",
+        ));
+    }
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let all = claims::of(&library, args.paper.as_deref())?;
     let files = Files::below(&args.root, &library);

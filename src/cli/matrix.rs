@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::base::error::{Error, Result};
-use crate::base::files::{refuse_existing, refuse_overlap};
+use crate::base::files::{refuse_existing, refuse_overlap, same};
 use crate::base::interrupt;
 use crate::base::parse::whole;
 use crate::base::threads::Threads;
@@ -42,7 +42,7 @@ enum Command {
     Get(GetArgs),
     /// Write a generated matrix to a file
     Generate(GenerateArgs),
-    /// Read a matrix and write it in another format; a `.petsc` file gets its right-hand side, too
+    /// Read a matrix and write it in another format, with its right-hand side: in a `.petsc` file, or beside others
     Convert(ConvertArgs),
 }
 
@@ -285,6 +285,7 @@ fn convert(args: &ConvertArgs) -> Result<String> {
         return Err(Error::input(message).hint("files of Matrix Market store a triangle"));
     }
     refuse_existing(&args.output, args.force)?;
+    let rhs_file = rhs_beside(&args.output);
     let read_as = if args.as_stored { ReadAs::AsStored } else { ReadAs::Expanded };
     let source = Source::find(&args.input, &Folders::from_env())?;
     refuse_overlap(&[&args.output], &source.files())?;
@@ -297,16 +298,19 @@ fn convert(args: &ConvertArgs) -> Result<String> {
     } else {
         (Symmetry::General, None)
     };
-    if !file::takes_vectors(&args.output)
-        && let Source::File(path) = &source
-        && file::holds_vector(path)
-    {
-        let path = path.display();
-        anstream::eprintln!(
-            "remark: not written: the right-hand side in `{path}`, which `--rhs file:{path}` names"
-        );
+    // the one beside the input may be the one beside the output
+    let rhs = rhs_file
+        .zip(problem.own_rhs.as_ref())
+        .filter(|(path, _)| !source.files().iter().any(|input| same(input, path)));
+    if let Some((path, _)) = &rhs {
+        refuse_existing(path, args.force)?;
     }
     let matrix = averaged.as_ref().unwrap_or(&problem.matrix);
     file::write_matrix(&args.output, matrix, symmetry, problem.own_rhs.as_deref())?;
-    Ok(format!("{}\n", args.output.display()))
+    let mut text = format!("{}\n", args.output.display());
+    if let Some((path, b)) = rhs {
+        file::write_vector(&path, b)?;
+        _ = writeln!(text, "{}", path.display());
+    }
+    Ok(text)
 }

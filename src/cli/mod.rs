@@ -100,7 +100,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Run(args) => ranks::lead(|| run::run(args)),
         Command::Reproduce(args) => ranks::lead(|| reproduce::run(args)),
         Command::Claims(args) => claims::run(args),
-        Command::Advise(args) => advise::run(args),
+        Command::Advise(args) => ranks::alone("advise", || advise::run(args)),
         Command::Obstacle(args) => obstacle::run(args),
         Command::Matrix(args) => matrix::run(args).map(done),
         Command::List(args) => list::run(args).map(done),
@@ -110,7 +110,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Report(args) => report::run(args).map(done),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
-        Command::Tune(args) => tune::run(args),
+        Command::Tune(args) => ranks::alone("tune", || tune::run(args)),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args).map(done),
         Command::Man(args) => man::run(args).map(done),

@@ -54,6 +54,16 @@ pub(super) fn lead(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCod
     }
 }
 
+/// Runs a command that is for one process; refused on several ranks, which would disturb each other.
+pub(super) fn alone(name: &str, command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    match launch::ranks() {
+        1 => command(),
+        _ if launch::rank() > 0 => Ok(launch::left_to_first(2)),
+        ranks => Err(Error::input(format!("{ranks} ranks, and `{name}` uses one process"))
+            .hint("start it without a launcher such as `mpirun`")),
+    }
+}
+
 /// Refuses to run on several ranks when none of the `backends` uses them, or in processes of their own.
 pub(super) fn check<'a>(mut backends: impl Iterator<Item = &'a str>, isolated: bool) -> Result<()> {
     let ranks = launch::ranks();
@@ -65,8 +75,8 @@ pub(super) fn check<'a>(mut backends: impl Iterator<Item = &'a str>, isolated: b
             .hint("name `--backend mpi`, or start the program without `mpirun`"));
     }
     if isolated {
-        return Err(Error::input(format!("--isolate on {ranks} ranks"))
-            .hint("a process of its own has no ranks: go without --isolate and --case-limit"));
+        return Err(Error::input(format!("--isolate or --case-limit on {ranks} ranks"))
+            .hint("a process of its own has no ranks: go without both; --time-limit ends solves"));
     }
     Ok(())
 }

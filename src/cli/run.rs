@@ -122,8 +122,8 @@ fn is_experiment(path: &Path) -> Result<bool> {
             "`{name}` is neither a matrix nor an experiment"
         ))
         .hint(
-            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), SciPy (.npz) or PETSc, an experiment's name ends in \
-             .toml",
+            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), NumPy (.npz, .npy) or PETSc, an experiment's name ends in \
+             .toml; `--matrix` names any file",
         )),
         Ok(found) if found.is_dir() => Err(Error::input(format!("`{name}` is a folder"))
             .hint("name a matrix (`a.mtx`, `poisson3d:40`) or an experiment (`a.toml`)")),

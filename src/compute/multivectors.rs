@@ -19,6 +19,8 @@ pub enum Own<'a> {
 /// Operations on multivectors: vectors of a backend that hold n rows of `columns` numbers each, at most
 /// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows.
 pub trait Multivectors<K: Operations> {
+    /// How often a product or solve of so many columns reads the matrix or the factors.
+    fn passes(&self, columns: usize) -> usize;
     /// `Y = A X`, or `Y = B - A X` when B is given.
     fn product(
         &self,

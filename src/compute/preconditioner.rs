@@ -80,6 +80,27 @@ pub trait Preconditioner<K: Operations> {
     }
 }
 
+/// A preconditioner of other values than those of the matrix beside it: what it knows of its own matrix is not used.
+pub struct Lagged<'a, K: Operations>(pub &'a dyn Preconditioner<K>);
+
+impl<K: Operations> Preconditioner<K> for Lagged<'_, K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        self.0.apply(k, r, z);
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        self.0.form()
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        self.0.bytes(k)
+    }
+
+    fn size(&self, k: &K) -> FactorSize {
+        self.0.size(k)
+    }
+}
+
 /// How a preconditioner comes to new values on the pattern of the old ones.
 #[must_use]
 #[derive(Debug)]

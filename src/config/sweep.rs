@@ -233,6 +233,15 @@ impl Sweep {
 
     /// The same without the steps of a sequence.
     fn single_cases(&self, declared: Declared) -> Result<Vec<Case>> {
+        let several = |rhs: &&String| problem::several::stated_columns(rhs).is_some_and(|n| n > 1);
+        if self.kind.as_ref().is_some_and(|kinds| kinds.iter().all(|k| *k == RunKind::Spmv))
+            && let Some(rhs) = self.rhs.iter().flatten().find(several)
+        {
+            return Err(Error::input(format!(
+                "`rhs` `{rhs}` beside `kind` `spmv`: products alone have one vector"
+            ))
+            .hint("a solve for several right-hand sides records the product of all in `spmv-s`"));
+        }
         let mut cases = self.product()?;
         let mut seen = HashSet::new();
         cases.retain_mut(|case| {
@@ -271,7 +280,11 @@ impl Sweep {
             orthogonalisation, Orthogonalisation;
             inner_rtol, InnerRtol;
             symmetry_tolerance, SymmetryTolerance;
-            factor_precision, FactorPrecision;
+        }
+        // a record does not claim a precision that nothing has
+        if !case.uses(Setting::FactorPrecision) && !declared(&case, Setting::FactorPrecision.name())
+        {
+            case.factor_precision = FactorPrecision::default();
         }
         case
     }

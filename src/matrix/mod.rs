@@ -35,6 +35,7 @@ pub use equilibration::Equilibration;
 pub use hyb::Hyb;
 pub use pattern::inverse;
 pub(crate) use pattern::inverse_on;
+pub(crate) use read::one_column;
 pub use rows::{Rows, Sums};
 pub use sell::Sell;
 pub use storage::Storage;

@@ -13,7 +13,7 @@ use crate::base::units::plural;
 use crate::matrix::gather::{Gather, zeros_left_out};
 use crate::matrix::market;
 use crate::matrix::market::{Layout, Vector};
-use crate::matrix::read::Matrix;
+use crate::matrix::read::{Matrix, one_column};
 
 pub(super) use fault::Fault;
 use head::{AT_ONCE, write_head};
@@ -130,8 +130,7 @@ pub(super) fn read_vector(
     let head = Head::read(&mut from).map_err(named)?;
     let [rows, columns] = head.of_vectors(&name)?;
     if columns > 1 {
-        let message = format!("{rows} x {columns} numbers: a right-hand side has one column");
-        return Err(Error::input(message).in_file(name));
+        return Err(one_column(&name, [rows, columns]));
     }
     check_backed(&head, most).map_err(|fault| fault.of(&name, ""))?;
     if whole {

@@ -1,6 +1,7 @@
 //! A matrix as a file gave it.
 
 use super::csr::Csr;
+use crate::base::error::Error;
 
 /// A matrix as it was read from a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,4 +23,15 @@ pub enum Symmetry {
     Symmetric,
     /// Those on and above the diagonal: `a(j,i) = -a(i,j)`.
     SkewSymmetric,
+}
+
+/// The error of several columns where one is asked for.
+pub(crate) fn one_column(file: &str, [rows, columns]: [usize; 2]) -> Error {
+    let message = format!("{rows} x {columns} numbers: a right-hand side has one column");
+    let error = Error::input(message).in_file(file);
+    // as many columns as rows are a matrix
+    if columns < 2 || columns >= rows {
+        return error;
+    }
+    error.hint(format!("`block-cg` and `block-gmres` solve for several: `--rhs {file}`"))
 }

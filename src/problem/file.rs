@@ -8,6 +8,7 @@ use crate::base::input::{Compression, STDIN_NAME, is_stdin};
 use crate::matrix::cache::Cache;
 use crate::matrix::file::{ENDINGS, OF_VECTORS, holds_vector, read_vector, read_vector_to};
 use crate::matrix::market::{Layout, Symmetry, Vector};
+use crate::matrix::one_column;
 
 use crate::base::units::plural;
 
@@ -57,6 +58,8 @@ pub(crate) fn located_rhs(spec: &str, folder: &Path) -> String {
 /// Whether the spec of a right-hand side is the path of a file of vectors, without `file:`.
 pub(super) fn is_rhs_file(spec: &str) -> bool {
     let name = several::name(spec);
+    let packed = Compression::endings(true).find_map(|ending| name.strip_suffix(ending));
+    let name = packed.unwrap_or(name);
     !name.starts_with("file:") && OF_VECTORS.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -80,8 +83,13 @@ pub(crate) fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
         return Some(matrix.to_owned());
     }
     let stem = stem(matrix);
-    let names = ["rhs", "b"].into_iter().flat_map(|s| OF_VECTORS.map(|e| format!("{stem}_{s}{e}")));
-    names.into_iter().map(|n| matrix.with_file_name(n)).find(|p| p.is_file())
+    let packed = || std::iter::once("").chain(Compression::endings(true));
+    let endings = || OF_VECTORS.iter().flat_map(|e| packed().map(move |p| format!("{e}{p}")));
+    let mut names =
+        ["rhs", "b"].into_iter().flat_map(|s| endings().map(move |e| format!("{s}{e}")));
+    names.find_map(|n| {
+        Some(matrix.with_file_name(format!("{stem}_{n}"))).filter(|path| path.is_file())
+    })
 }
 
 /// Reads a square matrix and the right-hand side beside it.
@@ -176,8 +184,7 @@ pub(super) fn check_columns(path: &Path, [rows, columns]: [usize; 2]) -> Result<
     if columns == 1 {
         return Ok(());
     }
-    Err(Error::input(format!("{rows} x {columns} numbers: a right-hand side has one column"))
-        .in_file(path.display().to_string()))
+    Err(one_column(&path.display().to_string(), [rows, columns]))
 }
 
 /// Refuses a right-hand side that does not fit.

@@ -20,6 +20,9 @@ use super::{Problem, file};
 const KNOWN: &[&str] =
     &["ones", "a-ones", "random", "random:SEED", "own", "file:PATH", "random*COUNT"];
 
+/// What to do with an array that has a column for each unknown.
+const TRANSPOSED: &str = "a row for each unknown is read: transpose the array";
+
 /// Seed of `random`.
 const RANDOM_SEED: u64 = 1;
 
@@ -44,7 +47,7 @@ impl Named {
     pub(crate) fn find(spec: &str) -> Result<Self> {
         let (name, count) = counted(spec)?;
         if count.is_some_and(|count| count > 1) {
-            return Err(Error::input(format!("`{spec}`: one right-hand side is solved for here")));
+            return Err(Error::input(format!("`{spec}`: one right-hand side is taken here")));
         }
         Self::of_name(name)
     }
@@ -98,12 +101,22 @@ pub(crate) fn canonical(spec: &str) -> Result<String> {
     if let Named::File(path) = &named
         && !path.is_file()
     {
-        return Err(Error::input(format!("no such file `{}`", path.display())));
+        let path = path.display();
+        return Err(match std::fs::metadata(path.to_string()) {
+            Ok(found) if found.is_dir() => Error::input(format!("`{path}` is a folder")),
+            Ok(_) => Error::input(format!("`{path}` is no regular file"))
+                .hint("a right-hand side is read more than once: write it to a file"),
+            Err(_) => Error::input(format!("no such file `{path}`")),
+        });
     }
     let text = named.text();
     Ok(match (named, count) {
         (Named::Random(_), Some(2..)) | (Named::File(_), Some(_)) => {
             format!("{text}*{}", count.unwrap_or(1))
+        }
+        (Named::Own, Some(2..)) => {
+            return Err(Error::input(format!("right-hand side `{spec}`: `own` has one column"))
+                .hint("name the file that has several: `a_rhs.npy*3`"));
         }
         (_, Some(2..)) => {
             return Err(Error::input(format!(
@@ -173,15 +186,23 @@ fn of_columns(path: &Path, n: usize, count: Option<usize>) -> Result<Vec<f64>> {
         return Err(Error::input(text).in_file(named()));
     }
     if taken > MOST_COLUMNS {
-        return Err(Error::input(format!("{columns} columns"))
-            .in_file(named())
-            .hint(format!("`PATH*COUNT` takes the first of them, at most {MOST_COLUMNS}")));
+        let error = Error::input(format!("{columns} columns for a matrix of {}", plural(n, "row")));
+        let hint = if columns == n {
+            TRANSPOSED.to_owned()
+        } else {
+            format!("`PATH*COUNT` takes the first of them, at most {MOST_COLUMNS}")
+        };
+        return Err(error.in_file(named()).hint(hint));
     }
     if columns <= 1 {
         return of_file(path, n);
     }
     let read = read_matrix(path, ReadAs::Expanded)?.matrix;
-    file::check_length(path, read.rows(), n)?;
+    let transposed = |e: Error| match columns == n {
+        true => e.hint(TRANSPOSED),
+        false => e,
+    };
+    file::check_length(path, read.rows(), n).map_err(transposed)?;
     check_memory(8 * n.saturating_mul(taken)).map_err(|e| e.in_file(named()))?;
     let mut all = vec![0.0; n * taken];
     for (i, row) in all.chunks_exact_mut(taken).enumerate() {

@@ -75,7 +75,9 @@ fn files(pattern: &str) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for path in found {
         let path = path.map_err(|e| Error::io("read", e.path(), e.error()))?;
-        if path.is_file() {
+        // a link to nothing is a step that is lost
+        if path.is_file() || path.symlink_metadata().is_ok_and(|m| m.is_symlink()) && !path.exists()
+        {
             paths.push(path);
         }
     }

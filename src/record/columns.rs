@@ -248,6 +248,10 @@ pub(crate) const COMPARE: &[(&str, &str)] = &[
         "differs",
         "differences in processor, device, threads, operating system, compiler or revision: old -> new",
     ),
+    (
+        "verdict",
+        "faster, slower, same, unclear, fixed, broken and others that docs/compare.md defines",
+    ),
 ];
 
 /// Columns, beside the settings, of the rows of `versus`, computed from several records.

@@ -77,13 +77,13 @@ part! {
     pub struct Traffic {
         /// memory of matrix and factors on the backend, bytes
         pub memory_bytes: Option<usize>,
-        /// one application of the preconditioner, seconds (median)
+        /// one application of the preconditioner, to all columns with several right-hand sides, seconds (median)
         pub apply_s: Option<f64>,
         /// least memory traffic of one application, bytes
         pub apply_bytes: Option<usize>,
         /// apply-bytes divided by apply-s, 1e9 bytes per second
         pub apply_gbps: Option<f64>,
-        /// one product y = A x, seconds (median)
+        /// one product y = A x, of all columns with several right-hand sides, seconds (median)
         pub spmv_s: Option<f64>,
         /// lower end of spmv-interval, seconds
         pub spmv_low_s: Option<f64>,
@@ -97,7 +97,7 @@ part! {
         pub spmv_bytes: Option<usize>,
         /// spmv-bytes divided by spmv-s, 1e9 bytes per second
         pub spmv_gbps: Option<f64>,
-        /// two operations per stored entry divided by spmv-s, 1e9 per second
+        /// two operations per stored entry and column divided by spmv-s, 1e9 per second
         pub spmv_gflops: Option<f64>,
         /// spmv-gbps as a percentage of copy-gbps
         pub spmv_percent_of_bandwidth: Option<f64>,

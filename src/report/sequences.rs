@@ -55,11 +55,13 @@ pub(super) fn sheet(records: &[Record]) -> Option<Sheet> {
         };
         runs.iter().find(own).filter(|_| case.refactor != Refactor::Always)
     };
+    let failed = |steps: &Steps| steps.iter().filter(|r| !r.status.succeeded()).count();
+    // of runs that have all solutions
     let saved = |steps: &Steps| {
         let other = always(&steps[0].case).filter(|other| other.len() == steps.len())?;
-        Some(1.0 - total(steps)? / total(other)?)
+        let complete = failed(steps) == 0 && failed(other) == 0;
+        complete.then_some(1.0 - total(steps)? / total(other)?)
     };
-    let failed = |steps: &Steps| steps.iter().filter(|r| !r.status.succeeded()).count();
     let mut sheet = Columns::settings(&settings, |steps: &&Steps| &steps[0].case)
         .number("steps", |steps| count(Some(steps.len())))
         .number("factorisations", |steps| count(Some(made(steps))))
@@ -123,9 +125,8 @@ mod tests {
         records.push(record(Case::default(), 9, 1.0));
         // whatever the order of the rows
         records.swap(0, 2);
-        records[0].status = Status::NotConverged;
-        let sheet = sheet(&records).unwrap();
-        let column = |head| sheet.column(head);
+        let all = sheet(&records).unwrap();
+        let column = |head| all.column(head);
         assert_eq!(column("refactor"), ["every:3", "always"]);
         assert_eq!(column("steps"), ["3", "3"]);
         assert_eq!(column("factorisations"), ["1", "3"]);
@@ -138,7 +139,12 @@ mod tests {
         assert_eq!(column("total"), ["8.000 s", "8.250 s"]);
         assert_eq!(column("saved"), ["3.0 %", ""]);
         assert_eq!(column("iterations"), ["33", "33"]);
-        assert_eq!(column("failed"), ["1", ""]);
+        assert_eq!(all.notes.len(), 1);
+        // a run that lacks a solution saves nothing
+        records[0].status = Status::NotConverged;
+        let failed = sheet(&records).unwrap();
+        assert_eq!((failed.column("failed"), failed.notes.len()), (vec!["1", ""], 0));
+        assert!(!failed.heads().contains(&"saved"));
         let numbers: Vec<_> = runs(&records)[0].iter().map(|r| r.step).collect();
         assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
     }

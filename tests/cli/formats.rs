@@ -252,15 +252,18 @@ fn what_is_written_is_read_again() {
     std::fs::copy(path("b.npy"), at("s_rhs.npy")).unwrap();
     ran(&mut program(&["matrix", "convert", &at("s.mtx"), &at("s.petsc")]), 0);
     assert_eq!(std::fs::read(at("s.petsc")).unwrap(), std::fs::read(path("system.petsc")).unwrap());
-    let said =
-        text(&ran(&mut program(&["matrix", "convert", &at("s.petsc"), &at("t.npz")]), 0).stderr);
-    let name = at("s.petsc");
-    assert_eq!(
-        said,
-        format!(
-            "remark: not written: the right-hand side in `{name}`, which `--rhs file:{name}` names\n"
-        )
-    );
+    // elsewhere it is beside the matrix, and overwrites nothing
+    for (from, to, rhs) in [("s.petsc", "t.npz", "t_rhs.npy"), ("t.npz", "v.mtx", "v_rhs.mtx")] {
+        let arguments = ["matrix", "convert", &at(from), &at(to)];
+        let output = text(&ran(&mut program(&arguments), 0).stdout);
+        assert_eq!(output, format!("{}\n{}\n", at(to), at(rhs)));
+        let own = |name: &str| load(&at(name), ReadAs::Expanded).unwrap().own_rhs.unwrap();
+        assert_eq!(own(to), own(from));
+        std::fs::remove_file(at(to)).unwrap();
+        let said = text(&ran(&mut program(&arguments), 2).stderr);
+        assert!(said.contains(&format!("`{}`", at(rhs))), "{said}");
+        ran(program(&arguments).arg("--force"), 0);
+    }
     // what goes where
     for (file, beside) in
         [("g.npz", Some("g_rhs.npy")), ("g.petsc", None), ("g.mtx", Some("g_rhs.mtx"))]

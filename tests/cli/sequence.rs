@@ -389,3 +389,47 @@ fn a_broken_step_leaves_what_was_measured_and_resume_runs_the_sequence_again() {
     dumps.run(&[&more[..], &["--resume"]].concat(), 0);
     assert_eq!(std::fs::read_to_string(dumps.path("a.csv")).unwrap(), text);
 }
+
+#[test]
+fn resume_goes_on_with_the_same_steps_alone() {
+    let dumps = Dumps::new(2..=4);
+    let file = dumps.at("a.csv");
+    let more = ["-o", &file];
+    dumps.run(&more, 0);
+    let before = std::fs::read_to_string(dumps.path("a.csv")).unwrap();
+    let resumed = |message: &str| {
+        let (_, err) = dumps.run(&[&more[..], &["--resume"]].concat(), 2);
+        assert!(err.contains(message), "{err} lacks {message}");
+        assert_eq!(std::fs::read_to_string(dumps.path("a.csv")).unwrap(), before);
+    };
+    // a later step of other values
+    let third = std::fs::read_to_string(dumps.path("d_3.mtx")).unwrap();
+    dumps.write("d_3.mtx", &matrix(60, 9, true));
+    resumed("d_3.mtx");
+    dumps.write("d_3.mtx", &third);
+    // a step before the first
+    dumps.write("d_1.mtx", &matrix(60, 1, true));
+    std::fs::copy(dumps.path("d_2_rhs.mtx"), dumps.path("d_1_rhs.mtx")).unwrap();
+    resumed("as step 1 of the sequence, and it is step 2 now");
+}
+
+#[test]
+fn a_link_to_nothing_is_a_step_that_is_missing() {
+    let dumps = Dumps::new(1..=3);
+    std::fs::remove_file(dumps.path("d_2.mtx")).unwrap();
+    std::os::unix::fs::symlink("nowhere", dumps.path("d_2.mtx")).unwrap();
+    let (_, err) = dumps.run(&[], 2);
+    assert!(err.contains("d_2.mtx"), "{err}");
+}
+
+#[test]
+fn steps_with_factors_say_how_good_they_are_and_failures_save_nothing() {
+    let dumps = Dumps::new(1..=4);
+    let file = dumps.at("a.csv");
+    dumps.run(&["--refactor", "every:2", "-o", &file], 0);
+    let all = records(&dumps.path("a.csv"));
+    let told: Vec<bool> = all.iter().map(|r| r.quality.condest.is_some()).collect();
+    assert_eq!((&*made(&all), told), ("A-n-", vec![true, false, true, false]));
+    let (out, _) = dumps.run(&["--refactor", "always,every:2", "--max-iterations", "1"], 1);
+    assert!(out.contains("failed") && !out.contains("saved"), "{out}");
+}

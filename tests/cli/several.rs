@@ -65,7 +65,8 @@ fn eight_at_once_are_solved_for_as_each_alone() {
         let (one, all) = (record.times.solve_s_per_rhs.unwrap(), record.times.solve_s.unwrap());
         assert!((8.0 * one - all).abs() < 1e-12 * all);
         let traffic = &record.traffic;
-        assert!(traffic.memory_bytes.is_some() && traffic.spmv_s.or(traffic.apply_s).is_none());
+        assert!(traffic.memory_bytes.is_some() && traffic.dot_s.or(traffic.axpy_s).is_none());
+        assert!(traffic.spmv_s.zip(traffic.apply_s).is_some());
         let all = rows(Path::new(&of_all));
         assert_eq!((all.len(), all[0].len()), (729, 8));
         for j in [0, 7] {
@@ -129,6 +130,8 @@ fn what_cannot_be_solved_for_is_refused_before_anything_runs() {
     std::fs::write(&short, array(63, 2)).unwrap();
     let many = at("m.mtx");
     std::fs::write(&many, array(64, 65)).unwrap();
+    let across = at("t.mtx");
+    std::fs::write(&across, array(2, 64)).unwrap();
     let solve_for_several = "`block-cg` and `block-gmres` solve for several";
     for (rhs, more, message) in [
         (
@@ -152,13 +155,15 @@ fn what_cannot_be_solved_for_is_refused_before_anything_runs() {
                 .into(),
         ),
         ("ones*2", &[], "right-hand side `ones*2`: all columns would be equal".into()),
-        ("own*2", &[], "right-hand side `own*2`: all columns would be equal".into()),
+        ("own*2", &[], "right-hand side `own*2`: `own` has one column".into()),
+        ("random*8", &["--kind", "spmv"], "products alone have one vector".into()),
         ("random*65", &[], "right-hand side `random*65`: 1 to 64 can be solved for at once".into()),
         ("random*0", &[], "right-hand side `random*0`: 1 to 64 can be solved for at once".into()),
         ("random*x", &[], "unknown right-hand side `random*x`".into()),
         (&beyond, &[], format!("{}: 3 columns where 4 are asked for", at("b.mtx"))),
         (&short, &[], format!("{short}: 63 values for a matrix of 64 rows")),
-        (&many, &[], format!("{many}: 65 columns")),
+        (&many, &[], format!("{many}: 65 columns for a matrix of 64 rows")),
+        (&across, &[], "a row for each unknown is read: transpose the array".into()),
     ] {
         let out = at("no.csv");
         let base = ["--matrix", "poisson3d:4", "--solver", "block-gmres", "--rhs", rhs, "-o", &out];
@@ -176,6 +181,31 @@ fn what_cannot_be_solved_for_is_refused_before_anything_runs() {
         ["--sequence", "reservoir:4,steps=2", "--rhs", "random*2", "--solver", "block-gmres"];
     let err = ran(&sequence, 2);
     assert!(err.contains("2 right-hand sides, and a sequence has one for each step"), "{err}");
+}
+
+#[test]
+fn one_and_several_are_cases_of_one_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let case = ["--matrix", "poisson3d:9", "--rhs", "random,random*8", "--solver", "cg,block-cg"];
+    let more = ["--precond", "ic", "--max-repetitions", "1", "-q", "-o", path.to_str().unwrap()];
+    ran(&[&case[..], &more].concat(), 1);
+    let all = read(&path).unwrap().records;
+    let of = |rhs: &str, solver: &str| {
+        all.iter().find(|r| r.case.rhs == rhs && r.case.solver == solver).unwrap()
+    };
+    let refused = of("random*8", "cg");
+    assert_eq!(refused.status, Status::Unsupported);
+    assert!(refused.reason.as_ref().unwrap().contains("`cg` solves for one at a time"));
+    let [one, eight] = [of("random", "block-cg"), of("random*8", "block-cg")];
+    assert!([one, eight, of("random", "cg")].iter().all(|r| r.status == Status::Converged));
+    // matrix and factors are read once, vectors eight times
+    let vectors = 8 * 729;
+    let more = |of: fn(&Record) -> Option<usize>| of(eight).unwrap() - of(one).unwrap();
+    assert_eq!(more(|r| r.traffic.spmv_bytes), 7 * 2 * vectors);
+    assert_eq!(more(|r| r.traffic.apply_bytes), 7 * 4 * vectors);
+    let rate = |r: &Record| r.traffic.spmv_gflops.unwrap() * r.traffic.spmv_s.unwrap();
+    assert!((rate(eight) / rate(one) - 8.0).abs() < 1e-6);
 }
 
 #[test]

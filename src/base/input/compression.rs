@@ -120,7 +120,11 @@ impl Compression {
             _ => format!("is compressed by {name}"),
         };
         let error = Error::input(format!("{what}, which is not read here")).in_file(file);
+        let outer = KNOWN.iter().find(|c| c.is_read() && file.ends_with(c.ending));
         match how {
+            How::Unpack(_) if outer.is_some() => error.hint(
+                "unpack the file first: files of NumPy (.npz) are archives, and read as they are",
+            ),
             How::Unpack(command) => error.hint(format!(
                 "unpack it: `{command} {file}`; of compressions gzip, xz, zstd and bzip2 are read"
             )),

@@ -10,10 +10,12 @@ use std::sync::atomic::{self, AtomicUsize};
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
+use crate::base::units::plural;
 use crate::bench::run;
 use crate::bench::run::{OfRanks, Outline, Reuse, Stage};
 use crate::bench::solution::Solutions;
 use crate::case::{Case, Zeros};
+use crate::compute::distributed::launch;
 use crate::config::sampling::Measure;
 use crate::problem::{self, Problem};
 use crate::record::output::Outputs;
@@ -270,7 +272,8 @@ fn each_pending(
 ) -> Outcome {
     let earlier = outputs.records();
     let rounds = measure.round_numbers();
-    if let Err(error) = same_rounds(cases, &earlier, &rounds) {
+    let same = same_rounds(cases, &earlier, &rounds);
+    if let Err(error) = same.and_then(|()| same_ranks(cases, &earlier, launch::ranks())) {
         return Outcome { records: Vec::new(), end: SweepEnd::Failed(error) };
     }
     let turns = turns(cases, measure);
@@ -285,6 +288,10 @@ fn each_pending(
         let (round, cases) = (of_run[0].1, of_run.iter().map(|(case, _)| *case));
         let cases: Vec<&Case> = cases.collect();
         let known = |case: &Case| record_of(case, round, &earlier);
+        if let Err(error) = same_steps(&cases, known) {
+            end = SweepEnd::Failed(error);
+            break;
+        }
         if cases.iter().all(|case| known(case).is_some()) {
             records.extend(cases.iter().filter_map(|case| known(case).cloned()));
             continue;
@@ -338,6 +345,33 @@ fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> 
         Error::input("the result file has records of these cases by rounds")
             .hint("give --rounds as before, or write to another file")
     })
+}
+
+/// Refuses to go on with a sequence whose steps have other numbers in earlier records.
+fn same_steps<'a>(cases: &[&Case], known: impl Fn(&Case) -> Option<&'a Record>) -> Result<()> {
+    for (number, case) in (1..).zip(cases) {
+        if let Some(before) = known(case).and_then(|r| r.step).filter(|step| *step != number) {
+            return Err(Error::input(format!(
+                "the result file has `{}` as step {before} of the sequence, and it is step {number} now",
+                case.matrix
+            ))
+            .hint("give the steps of before, or write to another file"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to go on with cases that were measured on other ranks: their number is no setting of a case.
+fn same_ranks(cases: &[Case], earlier: &[Record], ranks: usize) -> Result<()> {
+    let of_cases = earlier.iter().filter(|r| cases.contains(&r.case));
+    match of_cases.filter_map(|r| r.division.ranks).find(|before| *before != ranks) {
+        None => Ok(()),
+        Some(before) => Err(Error::input(format!(
+            "the result file has records of these cases on {}, not on {ranks}",
+            plural(before, "rank")
+        ))
+        .hint("start as many ranks as before, or write to another file")),
+    }
 }
 
 /// The record of a case; `None` when the user stopped it.

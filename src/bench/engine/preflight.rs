@@ -49,14 +49,18 @@ pub(crate) fn check(
     let mut systems: Vec<&Case> = Vec::new();
     for case in cases {
         let new = !systems.iter().any(|known| one_system(known, case));
-        if new && first_step(cases, case).is_none_or(|first| one_system(first, case)) {
+        let is_step = first_step(cases, case).is_some_and(|first| !one_system(first, case));
+        // of later steps those with records, whose systems must be the same
+        let has_record = || earlier.iter().any(|of| of.records.iter().any(|r| r.case == *case));
+        if new && (!is_step || has_record()) {
             systems.push(case);
         }
     }
-    for case in cases {
+    for case in cases.iter().unique_by(|case| &case.rhs) {
         let columns = problem::several::stated_columns(&case.rhs).unwrap_or(1);
         let broken = |error| Broken { matrix: case.matrix.clone(), error: Box::new(error) };
-        check_columns(std::iter::once(case), columns).map_err(broken)?;
+        let of_rhs = cases.iter().filter(|other| other.rhs == case.rhs);
+        check_columns(of_rhs, columns).map_err(broken)?;
     }
     check_steps(cases, going)?;
     // the one that runs first comes last
@@ -103,10 +107,21 @@ fn check_steps(cases: &[Case], going: &dyn Fn() -> bool) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Refuses cases that cannot be solved for so many right-hand sides.
-fn check_columns<'a>(mut cases: impl Iterator<Item = &'a Case>, columns: usize) -> Result<()> {
-    let refused = |case| run::several::refused(case, columns);
-    match cases.find_map(refused).filter(|_| columns > 1) {
+/// Refuses cases that cannot be solved for so many right-hand sides; those of solvers for one have a row that says
+/// so where another solver of the sweep can.
+fn check_columns<'a>(cases: impl Iterator<Item = &'a Case>, columns: usize) -> Result<()> {
+    if columns <= 1 {
+        return Ok(());
+    }
+    let (mut solved, mut first) = (false, None);
+    for case in cases {
+        match run::several::refused(case, columns) {
+            Some(why) if run::several::solver_alone(case) => first = first.or(Some(why)),
+            Some(why) => return Err(Error::input(why)),
+            None => solved = true,
+        }
+    }
+    match first.filter(|_| !solved) {
         Some(why) => Err(Error::input(why)),
         None => Ok(()),
     }

@@ -86,7 +86,8 @@ impl Steps for Sequence<'_, '_> {
         self.observer.case(case);
         self.latest = None;
         // one of another size is refused when it runs
-        let guess = self.x.take().filter(|x| case.guess == Guess::Last && x.len() == b.len());
+        let last = self.x.as_ref().filter(|_| case.guess == Guess::Last);
+        let guess = last.filter(|x| x.len() == b.len()).cloned();
         if case.ordering.is_natural() {
             return Ok(Ok(StepSystem { problem, b, guess }));
         }
@@ -117,7 +118,9 @@ impl Steps for Sequence<'_, '_> {
             Some((_, order)) => restored(&x, order),
             None => x,
         });
-        self.x.clone_from(&x);
+        if x.is_some() {
+            self.x.clone_from(&x);
+        }
         (self.kept)(record, x, self.observer)
     }
 }

@@ -5,6 +5,7 @@ use crate::matrix::Csr;
 use crate::record::output::Existing;
 use crate::record::read::read;
 use crate::record::samples::record;
+use crate::record::schema::Division;
 
 /// Counts the calls, and stops or fails where it is told to.
 #[derive(Default)]
@@ -281,6 +282,23 @@ fn rounds_go_on_where_they_stopped_and_can_be_added_to() {
     assert_eq!(s.runner.runs, [1, 0, 1, 0, 1]);
     let wanted: Vec<_> = (1..=3).flat_map(|round| [(0, Some(round)), (1, Some(round))]).collect();
     assert_eq!(turns(&s.path()), wanted);
+}
+
+#[test]
+fn records_of_other_ranks_are_not_gone_on_with() {
+    let [first, other] = [cases(&["p"], 1), cases(&["q"], 1)].map(|mut all| all.remove(0));
+    let on = |case: &Case, ranks| {
+        let division = Division { ranks, ..Division::default() };
+        Record { case: case.clone(), division, ..Record::default() }
+    };
+    let of_two = [on(&first, Some(2)), on(&other, None)];
+    assert_eq!(same_ranks(&[first.clone(), other.clone()], &of_two, 2), Ok(()));
+    assert_eq!(same_ranks(&[other.clone()], &of_two, 1), Ok(()));
+    let error = same_ranks(&[other, first], &of_two, 4).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the result file has records of these cases on 2 ranks, not on 4"
+    );
 }
 
 #[test]

@@ -38,8 +38,9 @@ impl Crowd {
 fn said(waited: f64, seconds: f64, threads: usize, alone: Alone) -> Option<String> {
     let part = waited / (seconds * threads as f64);
     let mut text = format!(
-        "other processes had the processors for {:.0} % of the time of the {threads} threads",
-        100.0 * part
+        "other processes had the processors for {:.0} % of the time of {}",
+        100.0 * part,
+        if threads == 1 { "the thread".into() } else { format!("the {threads} threads") }
     );
     let Alone { solves, factorisations } = alone;
     if solves > 0 {

@@ -149,7 +149,11 @@ pub(super) fn check(case: &Case) -> Result<(), NoResult> {
     }
     if case.schwarz.is_exact() {
         if case.precond != bilu::METHOD.name {
-            return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+            let (precond, exact) = (&case.precond, bilu::METHOD.name);
+            return Err(NoResult::unsupported(format!(
+                "`{precond}` has no exact factors over ranks, `{exact}` alone has: `{precond}` runs in each subdomain, with \
+                 `--schwarz jacobi` or `ras:D`"
+            )));
         }
         if case.drop_tolerance > 0.0 || case.shift == Shift::Search {
             let text =

@@ -8,7 +8,7 @@ use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::refill::{Kept, Source};
-use super::sequence::{Kernels, Lag, Steps, each, none, one_pattern};
+use super::sequence::{Kernels, Lag, SCALED, Steps, each, none, one_pattern};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
 use super::{Job, NoResult, Solved, Stage};
@@ -249,7 +249,11 @@ impl<L: Local + 'static> Leader<L> {
         job.record.division = last.division.clone();
         let scaled = last.exponent != exponent || last.equilibration != equilibration;
         let has_phases = self.of_rank.left.as_ref().is_some_and(|left| left.has_phases);
-        let due = has_phases && (scaled || self.lag.is_over(job.case.refactor));
+        let over = self.lag.is_over(job.case.refactor);
+        let due = has_phases && (scaled || over);
+        if due && !over {
+            job.record.remark(SCALED.into());
+        }
         let size = job.record.size.clone();
         let whole = Whole { size, scaling: job.system.scaling, ..last.whole };
         let last = Last { a, whole, exponent, equilibration, ..last };

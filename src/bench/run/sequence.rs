@@ -11,10 +11,12 @@ use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
 use crate::case::{Case, Execution, Refactor};
 use crate::compute::krylov::{Projection, Settings, System, Transposed};
+use crate::compute::preconditioner::Lagged;
 use crate::compute::{Backend, Clock, Visitor, with_threads};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
 use crate::matrix::{Csr, Equilibration, bsr};
+use crate::methods::precond::quality::quality;
 use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{self, Kept};
 use crate::methods::solver;
@@ -203,6 +205,10 @@ pub(super) fn each(
     Ok(true)
 }
 
+/// Why a preconditioner that was not due was made.
+pub(super) const SCALED: &str =
+    "another scaling than that of the step before: a new preconditioner";
+
 /// Seconds of compiling and choosing kernels before a step.
 pub(super) struct Kernels([Option<f64>; 2]);
 
@@ -235,6 +241,9 @@ impl Job<'_> {
         (number, guess): (usize, Option<Vec<f64>>),
     ) -> Result<(), NoResult> {
         let before = left.take();
+        if before.is_none() && number > 0 {
+            self.record.remark(format!("step {number} left nothing: every phase again"));
+        }
         let alike = before.as_ref().is_some_and(|left| one_pattern(&left.a, self.a));
         if before.is_some() && !alike {
             self.record.remark(format!(
@@ -249,6 +258,10 @@ impl Job<'_> {
         self.record.setup_done = Some(made);
         self.record_factors(k, &*now.m.0);
         self.solve_with(k, &now, guess, number + 1)?;
+        if made != SetupDone::None {
+            // what cannot be told is left out
+            self.record.quality = quality(k, &*now.m.0, self.a).unwrap_or_default();
+        }
         crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
         let succeeded = self.record.status.succeeded();
         let new = made != SetupDone::None;
@@ -301,7 +314,11 @@ impl Job<'_> {
         let equilibration = self.given.map(|given| given.equilibration);
         let scaled = known.exponent != self.system.scaling.matrix
             || known.equilibration.as_ref() != equilibration;
-        let due = known.has_phases && (scaled || lag.is_over(self.case.refactor));
+        let over = lag.is_over(self.case.refactor);
+        let due = known.has_phases && (scaled || over);
+        if due && !over {
+            self.record.remark(SCALED.into());
+        }
         known.exponent = self.system.scaling.matrix;
         known.equilibration = equilibration.cloned();
         if !due {
@@ -348,6 +365,8 @@ impl Job<'_> {
         let deflation = self.deflate(k)?;
         let guess = self.guess(guess);
         let (m, other_m) = &now.m;
+        let lagged = Lagged(&**m);
+        let of_others = self.record.setup_done == Some(SetupDone::None);
         let (case, n) = (self.case, self.unknowns);
         let solver = |k: &K, settings: &Settings, system: &System<K>| match case.execution {
             Execution::Persistent => Ok(solver::in_kernel(&case.solver, k, settings, system)?),
@@ -355,7 +374,7 @@ impl Job<'_> {
         };
         let step = Step {
             matrix: &now.matrix,
-            m: &**m,
+            m: if of_others { &lagged } else { &**m },
             transposed: now
                 .other
                 .as_ref()

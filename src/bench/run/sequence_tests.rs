@@ -146,6 +146,10 @@ fn every_step_has_its_own_solution_whatever_is_kept() {
         ("jacobi", "bicgstab", "none", "all numeric numeric numeric"),
         ("bilu", "qmr", "none", "all numeric numeric numeric"),
         ("ic", "cg", "subdomain:2x1x1", "all numeric numeric numeric"),
+        // their products with A are of the values of their factors
+        ("dilu", "gmres", "none", "all numeric numeric numeric"),
+        ("dilu", "cg", "none", "all numeric numeric numeric"),
+        ("dilu", "bicgstab", "none", "all numeric numeric numeric"),
         ("isai", "gmres", "none", "all analysis analysis analysis"),
         ("spai", "gmres", "none", "all all all all"),
         ("none", "cg", "none", "none none none none"),

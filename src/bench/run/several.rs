@@ -1,9 +1,15 @@
-//! Whether a case can be solved for several right-hand sides at once.
+//! Cases with several right-hand sides: whether they can be solved, and what their operations take.
 
 use itertools::Itertools as _;
 
+use super::no_result::NoResult;
+use super::roof::Roof;
+use super::traffic::{held, sample};
+use super::{Job, Stage};
 use crate::case::Case;
-use crate::compute;
+use crate::compute::krylov::System;
+use crate::compute::preconditioner::Form;
+use crate::compute::{self, Bytes, Operations};
 use crate::methods::solver;
 
 /// Why a case cannot be solved for `columns` right-hand sides, if it cannot.
@@ -27,4 +33,44 @@ pub(crate) fn refused(case: &Case, columns: usize) -> Option<String> {
         return Some(format!("{several}, and {one}: {solvers} solve for several"));
     }
     None
+}
+
+/// Whether another solver could solve a refused case.
+pub(crate) fn solver_alone(case: &Case) -> bool {
+    case.peer().is_none() && compute::has_multivectors(&case.backend) && case.sequence.is_empty()
+}
+
+impl Job<'_> {
+    /// One product and one solve with the factors, of all columns, timed apart.
+    pub(super) fn measure_columns<K: Operations>(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        roof: &Roof,
+    ) -> Result<(), NoResult> {
+        self.begin(k, Stage::Traffic)?;
+        let operations = k.multivectors().expect("the case was solved with them");
+        let columns = self.columns();
+        let (passes, vector) = (operations.passes(columns), 8 * self.unknowns);
+        // a single vector moves what is stored, and `vectors` vectors
+        let moved = |of: Bytes, vectors: usize| {
+            (of.moved - vectors * vector) * passes + vectors * vector * columns
+        };
+        let product =
+            sample(k, self.measure, || operations.product(system.a, columns, system.b, None, x));
+        let mut t = self.of_product(moved(k.matrix_bytes(system.a), 2), &product, roof);
+        t.memory_bytes = Some(held(k, system));
+        if let Form::Factors(ilu) = system.m.form() {
+            let solve = sample(k, self.measure, || operations.solve(ilu, columns, system.b, x));
+            let factor = &self.record.factor;
+            // of a diagonal r is read and z written
+            let vectors =
+                if factor.factor_blocks == Some(self.record.size.block_rows) { 2 } else { 4 };
+            self.of_application(&mut t, moved(system.m.bytes(k), vectors), &solve, roof);
+        }
+        k.check()?;
+        self.record.traffic = t;
+        Ok(())
+    }
 }

@@ -76,8 +76,8 @@ impl Job<'_> {
         self.conclude(k, &x, &outcome);
         // one application is measured for the first level alone
         let system = System { m: &*m, ..system };
-        // those are of one vector
-        match roof.filter(|_| columns == 1) {
+        match roof {
+            Some(roof) if columns > 1 => self.measure_columns(k, &system, &mut x, &roof)?,
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(traffic::held(k, &system)),
         }

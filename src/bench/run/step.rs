@@ -103,7 +103,11 @@ impl Job<'_> {
             let [of_b, of_r] = self.monitored_norms(k, &system, [system.b, &r])?;
             seconds = k.seconds(&mark, &k.mark());
             ratio = of_r / of_b;
-            residual = Some(r).filter(|_| of_b > 0.0 && ratio.is_finite());
+            residual = Some(r).filter(|_| of_b > 0.0 && ratio < 1.0);
+            if of_b > 0.0 && residual.is_none() {
+                self.record
+                    .remark("the last solution is no better than zero: starts from zero".into());
+            }
         }
         let Some((start, r)) = start.zip(residual) else {
             let (outcome, solve_s) = self.solve_once(k, step, &system, stop, x)?;

@@ -9,6 +9,7 @@ use super::held::Held;
 use super::range::Scaling;
 use crate::base::error::{Error, Result};
 use crate::base::interrupt;
+use crate::base::parse::choice_name;
 use crate::case::{Case, Zeros};
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::part::Part;
@@ -119,8 +120,11 @@ pub(super) fn announce(communicator: &dyn Communicator, task: Task) -> Task {
 /// What a signal ends is told with the name of this case.
 pub(super) fn tell(communicator: &dyn Communicator, case: &Case) {
     if communicator.size() > 1 {
-        let (Case { matrix, solver, precond, .. }, ranks) = (case, communicator.size());
-        interrupt::told_with(Some(format!("rank 0 of {ranks}, {matrix}, {solver}, {precond}")));
+        let Case { matrix, solver, precond, block_size, fill, partition, schwarz, .. } = case;
+        let (ranks, partition) = (communicator.size(), choice_name(partition));
+        interrupt::told_with(Some(format!(
+            "rank 0 of {ranks}, {matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {partition}, {schwarz}"
+        )));
     }
 }
 

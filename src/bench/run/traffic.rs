@@ -37,13 +37,7 @@ impl Job<'_> {
         t.memory_bytes = Some(held(k, system));
         if apply.moved > 0 {
             let time = sample(k, self.measure, || system.m.apply(k, system.b, x));
-            t.apply_s = Some(time.value);
-            t.apply_bytes = Some(apply.moved);
-            t.apply_gbps = Some(apply.moved as f64 / time.value / 1e9);
-            let f = &self.record.factor;
-            let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
-            t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
-            t.percent_of_bandwidth = roof.percent(time.value, apply.moved);
+            self.of_application(&mut t, apply.moved, &time, &roof);
         }
         let numeric_bytes = system.m.numeric_bytes(k);
         if let Some(seconds) = self.record.times.numeric_kernel_s.filter(|_| numeric_bytes > 0) {
@@ -73,7 +67,9 @@ impl Job<'_> {
         let mut t = Traffic {
             spmv_bytes: Some(bytes),
             spmv_gbps: Some(bytes as f64 / time.value / 1e9),
-            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
+            spmv_gflops: Some(
+                2.0 * (self.record.size.nnz * self.columns()) as f64 / time.value / 1e9,
+            ),
             spmv_percent_of_bandwidth: roof.percent(time.value, bytes),
             copy_gbps: roof.copy_gbps,
             cache_bytes: roof.cache_bytes,
@@ -82,6 +78,17 @@ impl Job<'_> {
         };
         t.set_spmv(time, false);
         t
+    }
+
+    /// What an application of the preconditioner that moved so many bytes in so much time says.
+    pub(super) fn of_application(&self, t: &mut Traffic, bytes: usize, time: &Median, roof: &Roof) {
+        t.apply_s = Some(time.value);
+        t.apply_bytes = Some(bytes);
+        t.apply_gbps = Some(bytes as f64 / time.value / 1e9);
+        let f = &self.record.factor;
+        let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
+        t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
+        t.percent_of_bandwidth = roof.percent(time.value, bytes);
     }
 
     /// One inner product and one vector update, timed apart, where the solver is made of them and

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 use tabled::builder::Builder;
 use tabled::settings::{Alignment, Style, object::Columns};
@@ -70,7 +71,11 @@ pub(super) fn text(args: &InfoArgs) -> Result<String> {
         text.push_str(&describe_division(of, *how));
     }
     if let (Some(trials), Some(advice)) = (&ilu, advice) {
-        _ = write!(text, "\n{}\n\nadvice             {advice}\n", ilu_table(trials));
+        _ = writeln!(text, "\n{}\n", ilu_table(trials));
+        for reason in trials.iter().filter_map(|t| t.reason.as_deref()).unique().take(REASONS) {
+            _ = writeln!(text, "reason             {reason}");
+        }
+        _ = writeln!(text, "advice             {advice}");
     }
     Ok(text)
 }
@@ -212,6 +217,9 @@ fn factor_table(factors: &[Fill]) -> String {
     table.modify(Columns::new(..), Alignment::right());
     table.to_string()
 }
+
+/// Most reasons of trials that are shown.
+const REASONS: usize = 4;
 
 /// What ILU does, and what it needs to converge.
 fn ilu_table(trials: &[Trial]) -> String {

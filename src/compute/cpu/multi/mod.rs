@@ -14,6 +14,10 @@ use crate::compute::multivectors::{Multivectors, Own};
 pub(super) use rows::product;
 
 impl Multivectors<Self> for Cpu {
+    fn passes(&self, columns: usize) -> usize {
+        lanes::strips(columns).count()
+    }
+
     fn product(
         &self,
         a: &Matrix,
