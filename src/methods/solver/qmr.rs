@@ -317,20 +317,20 @@ fn advance(found: Found) -> [Step; 25] {
 mod tests {
     use super::super::lookup;
     use super::*;
-    use crate::base::choices::{Format, Orthogonalisation, ReadAs};
+    use crate::base::choices::{Format, Orthogonalisation};
     use crate::case::Case;
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::Stop;
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond;
     use crate::methods::precond::Setup;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
     use std::sync::Arc;
 
     /// Residual history and solution of a method without a preconditioner.
     fn history(solver: &str, spec: &str) -> (Vec<f64>, Vec<f64>) {
         let k = Cpu::sequential();
-        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(spec);
         let at = Arc::new(a.transposed());
         let n = a.rows();
         let setup = || {
