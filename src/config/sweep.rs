@@ -255,7 +255,7 @@ impl Sweep {
                 $(
                     if let Some(first) = self.$field.as_ref().and_then(|v| v.first())
                         && !case.uses(Setting::$setting)
-                        && !declared(&case, Setting::$setting.name())
+                        && !declared(&case, &choice_name(&Setting::$setting))
                     {
                         case.$field = default.as_ref().map_or(*first, |other| other.$field);
                     }
