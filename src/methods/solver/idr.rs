@@ -206,12 +206,7 @@ impl<K: Operations> Solver<K> for Idr<K> {
                 Ok(norm) => norm,
                 Err(what) => return judge.outcome(SolveEnd::Breakdown(what)),
             };
-            if let Some(end) = judge.step(norm) {
-                return judge.outcome(end);
-            }
-            if judge.iterations.is_multiple_of(CYCLE)
-                && let Some(end) = judge.cycle()
-            {
+            if let Some(end) = judge.step(norm).or_else(|| judge.cycle_of(CYCLE)) {
                 return judge.outcome(end);
             }
         }
