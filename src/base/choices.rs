@@ -1,5 +1,6 @@
 //! Choices that a case names and the layers below it act on, each with the words of flags, TOML and records.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Largest block size.
@@ -12,9 +13,7 @@ pub const MAX_FILL: usize = 120;
 pub(crate) const MAX_SUBDOMAINS: usize = 1 << 20;
 
 /// How a symmetric Matrix Market file is read.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAs {
     /// Both triangles: the matrix the file means.
@@ -25,9 +24,7 @@ pub enum ReadAs {
 }
 
 /// What becomes of entries that a file stores although they are zero.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Zeros {
     /// They belong to the pattern, as simulators mean them: a later step may fill them.
@@ -38,9 +35,7 @@ pub enum Zeros {
 }
 
 /// How rows and columns are scaled before anything is computed, each by a power of two.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scaling {
     /// Not at all.
@@ -53,9 +48,7 @@ pub enum Scaling {
 }
 
 /// How the fill level of an entry is updated during the symbolic phase of ILU(k).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LevelRule {
     /// `level(i,j) = min(level(i,j), level(i,p) + level(p,j) + 1)`: the textbook rule
@@ -68,9 +61,7 @@ pub enum LevelRule {
 }
 
 /// On which side of the matrix the preconditioner acts.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// Solve `M^-1 A x = M^-1 b`; the monitored residual is the preconditioned one.
@@ -81,9 +72,7 @@ pub enum Side {
 }
 
 /// How GMRES makes a new basis vector orthogonal to the others.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Orthogonalisation {
     /// Classical Gram-Schmidt, twice from where the basis has lost half its digits of orthogonality on.
@@ -99,9 +88,7 @@ pub enum Orthogonalisation {
 }
 
 /// How block rows are divided among subdomains.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partition {
     /// Ranges of the given order with equal numbers of entries.
@@ -114,9 +101,7 @@ pub enum Partition {
 }
 
 /// Where the solve of a step of a sequence starts.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Guess {
     /// From zero.
@@ -127,9 +112,7 @@ pub enum Guess {
 }
 
 /// What a case runs.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
     /// Setup and solves.
@@ -140,9 +123,7 @@ pub enum RunKind {
 }
 
 /// Storage format of the matrix in the product `y = A x`.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// The one of `csr` and `bsr` that holds fewer bytes.
@@ -164,9 +145,7 @@ pub enum Format {
 
 /// In which numbers the factors are stored for the triangular solves. They are made in float64, and
 /// all arithmetic with them is in float64.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactorPrecision {
     /// 8 bytes.
@@ -204,9 +183,7 @@ impl FactorPrecision {
 }
 
 /// How FGBILU (Luo et al. 2015) is executed on a GPU.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum FgbiluStyle {
     /// The backend's own: point after point on one thread, hyperplanes on all cores, on a GPU the best
@@ -224,9 +201,7 @@ pub enum FgbiluStyle {
 
 /// How a Krylov method is executed on a GPU. The method and, but for rounding, its iterates are the
 /// same.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Execution {
     /// A kernel per step of the method; scalars stay on the device, one read an iteration. The only

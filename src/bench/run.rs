@@ -129,49 +129,58 @@ pub(crate) fn solve_case(
         // nothing is squared
         RunKind::Spmv => range::as_given(&problem.matrix, b),
     };
-    let equilibrated = scaling::equilibrated(case, &in_range);
-    let given = equilibrated.as_ref().map(|(_, of)| of.given(&in_range));
-    let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
-    let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
-    let scaling = equilibrated.as_ref().map(|(_, of)| of);
-    let mut record = begun(case, problem, system, scaling, a);
-    let blocks = || count_blocks(Threads::Pool, a);
-    record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    let unknowns = a.rows();
-    let columns = b.len() / problem.matrix.rows().max(1);
-    if columns > 1 {
-        record.size.rhs_count = Some(columns);
-        if let Some(why) = several::refused(case, columns) {
-            record.status = Status::Unsupported;
-            record.remark(why);
-            return Some(record.into());
+    with_job((case, problem), &in_range, (measure, progress, reuse), |mut job| {
+        let (a, record) = (job.a, &mut job.record);
+        let blocks = || count_blocks(Threads::Pool, a);
+        record.size.matrix_blocks = job.reuse.blocks(case.block_size, blocks);
+        let columns = b.len() / problem.matrix.rows().max(1);
+        if columns > 1 {
+            record.size.rhs_count = Some(columns);
+            if let Some(why) = several::refused(case, columns) {
+                record.status = Status::Unsupported;
+                record.remark(why);
+                return Some(job.record.into());
+            }
         }
-    }
-    let job = Job {
+        if let Some(peer) = external(&case.backend) {
+            return job.by_peer(peer);
+        }
+        if compute::over_ranks(&case.backend) {
+            return job.lead();
+        }
+        match compute::with_threads(&case.backend, case.threads, a.nnz(), job) {
+            Some(Ok(solved)) => solved,
+            Some(Err(why)) => Some(without_backend(case, Some(&why)).into()),
+            None => Some(without_backend(case, None).into()),
+        }
+    })
+}
+
+/// Does `work` with a case and its system, rows and columns of which are scaled as the case asks for.
+fn with_job<T>(
+    (case, problem): (&Case, &Problem),
+    in_range: &Scaled,
+    (measure, progress, reuse): (&Measure, Progress, &mut Reuse),
+    work: impl FnOnce(Job) -> T,
+) -> T {
+    let equilibrated = scaling::equilibrated(case, in_range);
+    let scaling = equilibrated.as_ref().map(|(_, of)| of);
+    let system = equilibrated.as_ref().map_or(in_range, |(system, _)| system);
+    let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
+    work(Job {
         case,
         problem,
         system,
-        given,
+        given: scaling.map(|of| of.given(in_range)),
         a,
-        unknowns,
+        unknowns: a.rows(),
         measure,
         progress,
         reuse,
-        record,
+        record: begun(case, problem, system, scaling, a),
         x: None,
         limit_s: None,
-    };
-    if let Some(peer) = external(&case.backend) {
-        return job.by_peer(peer);
-    }
-    if compute::over_ranks(&case.backend) {
-        return job.lead();
-    }
-    match compute::with_threads(&case.backend, case.threads, a.nnz(), job) {
-        Some(Ok(solved)) => solved,
-        Some(Err(why)) => Some(without_backend(case, Some(&why)).into()),
-        None => Some(without_backend(case, None).into()),
-    }
+    })
 }
 
 /// Runs `cases`, which differ in their matrix alone, one after the other with what the last one left. Each phase of a

@@ -1,5 +1,7 @@
 //! Whether a setting changes anything in a case.
 
+use clap::ValueEnum as _;
+
 use super::{Case, Ordering, Setting};
 use crate::base::external::external;
 use crate::compute;
@@ -32,8 +34,7 @@ impl Case {
 
     /// The same of a setting by its name; settings that every case has are always used.
     pub(crate) fn uses_named(&self, name: &str) -> bool {
-        let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
-        setting.is_none_or(|setting| self.uses(setting))
+        Setting::from_str(name, false).map_or(true, |setting| self.uses(setting))
     }
 
     /// Whether a fill level belongs to its name: it is used, or a peer's own method was given one.
@@ -94,9 +95,7 @@ mod tests {
             ..Case::default()
         };
         // those of ranks are the backend's alone
-        for setting in
-            Setting::ALL.into_iter().filter(|s| *s as usize <= Setting::Execution as usize)
-        {
+        for &setting in &Setting::value_variants()[..=Setting::Execution as usize] {
             assert!(case("no-such", "cg").uses(setting), "{setting:?}");
             assert!(case("none", "no-such").uses(setting), "{setting:?}");
         }
@@ -107,8 +106,8 @@ mod tests {
 
     #[test]
     fn settings_have_the_names_of_axes() {
-        for setting in Setting::ALL {
-            assert!(crate::config::sweep::axis(setting.name()).is_ok(), "{setting:?}");
+        for name in crate::base::parse::choices::<Setting>() {
+            assert!(crate::config::sweep::axis(&name).is_ok(), "{name}");
         }
     }
 

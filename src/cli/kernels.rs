@@ -16,7 +16,8 @@ use crate::cli::tune::counts;
 use crate::compute::cuda::nvrtc::KernelReport;
 use crate::compute::cuda::sources::Source;
 use crate::compute::cuda::{nvrtc, sources};
-use crate::report::{Head, Report, ReportFormat, Sheet};
+use crate::report::build::Columns;
+use crate::report::{Report, ReportFormat};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Needs NVRTC of the CUDA toolkit, but no GPU. BILU_BENCH_NVRTC_DIR names \
@@ -113,45 +114,39 @@ impl Program {
     }
 }
 
+/// A row of the table: a source, one of its kernels, and whether it is the first.
+type Row<'a> = (&'a Program, Result<&'a KernelReport, &'a Error>, bool);
+
 fn report(programs: &[Program]) -> Report {
-    let words = ["source", "kernel"].map(Head::words);
-    let numbers = [
-        "block size",
-        "registers",
-        "shared B",
-        "stack B",
-        "spill stores B",
-        "spill loads B",
-        "time",
-    ];
-    let columns = words.into_iter().chain(numbers.map(Head::number)).collect();
-    let mut sheet = Sheet { columns, ..Sheet::default() };
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for program in programs {
-        let kernels = match &program.kernels {
-            Ok(kernels) => kernels.iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
-        };
-        for (i, kernel) in kernels.into_iter().enumerate() {
-            sheet.rows.push(cells(program, kernel, i == 0));
-            rows.push(object(program, kernel));
+        match &program.kernels {
+            Ok(all) => rows.extend(all.iter().enumerate().map(|(i, k)| (program, Ok(k), i == 0))),
+            Err(error) => rows.push((program, Err(error), true)),
         }
     }
-    Report { sheets: vec![sheet], rows }
-}
-
-/// A row of the table. The time is that of the whole source, shown with its first kernel.
-fn cells(program: &Program, kernel: Result<&KernelReport, &Error>, first: bool) -> Vec<String> {
-    let name = kernel.map_or("does not compile", |k| &k.name);
-    let size = program.block_size.map_or(String::new(), |size| size.to_string());
-    let mut cells = vec![program.source.name.to_owned(), name.to_owned(), size];
-    cells.extend(match kernel {
-        Ok(k) => [k.registers, k.shared, k.stack, k.spill_stores, k.spill_loads]
-            .map(|number| number.to_string()),
-        Err(_) => [const { String::new() }; 5],
-    });
-    cells.push(if first { seconds(program.seconds) } else { String::new() });
-    cells
+    let of = |number: fn(&KernelReport) -> usize| {
+        move |(_, kernel, _): &Row| kernel.map_or(String::new(), |k| number(k).to_string())
+    };
+    let objects = rows.iter().map(|(program, kernel, _)| object(program, *kernel)).collect();
+    let sheet = Columns::new()
+        .words("source", |(program, ..): &Row| program.source.name.to_owned())
+        .words("kernel", |(_, kernel, _)| kernel.map_or("does not compile", |k| &k.name).to_owned())
+        .number("block size", |(program, ..)| {
+            program.block_size.map_or(String::new(), |b| b.to_string())
+        })
+        .number("registers", of(|k| k.registers))
+        .number("shared B", of(|k| k.shared))
+        .number("stack B", of(|k| k.stack))
+        .number("spill stores B", of(|k| k.spill_stores))
+        .number("spill loads B", of(|k| k.spill_loads))
+        // that of the whole source
+        .number(
+            "time",
+            |(program, _, first)| if *first { seconds(program.seconds) } else { String::new() },
+        )
+        .whole(rows);
+    Report { sheets: vec![sheet], rows: objects }
 }
 
 /// A row of the JSON array; bytes, and seconds of the whole source.

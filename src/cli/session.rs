@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use itertools::Itertools as _;
+
 use crate::base::error::{Error, Kind, Result};
 use crate::base::files::refuse_overlap;
 use crate::base::input::{is_stdin, say};
@@ -316,13 +318,7 @@ fn interrupted(outputs: &[Outputs]) -> String {
 
 /// The backends of `cases`, in the order of their first appearance.
 fn backends(cases: &[Case]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for case in cases {
-        if !names.contains(&case.backend.as_str()) {
-            names.push(&case.backend);
-        }
-    }
-    names
+    cases.iter().map(|case| &*case.backend).unique().collect()
 }
 
 /// Backends that are not usable here; an invalid setting of one is an error.

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use itertools::Itertools as _;
+
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::parse::{count, pieces};
@@ -85,16 +87,11 @@ impl TuneArgs {
 }
 
 fn words(what: &str, text: &str, known: &[&str]) -> Result<Vec<String>> {
-    let mut words = Vec::new();
-    for word in pieces(text)? {
-        if !known.contains(&word.as_str()) {
-            return Err(Error::unknown(what, &word, known));
-        }
-        if !words.contains(&word) {
-            words.push(word);
-        }
+    let words: Vec<String> = pieces(text)?.into_iter().unique().collect();
+    match words.iter().find(|word| !known.contains(&word.as_str())) {
+        Some(word) => Err(Error::unknown(what, word, known)),
+        None => Ok(words),
     }
-    Ok(words)
 }
 
 /// Numbers of lists and ranges, each once, ascending.
@@ -149,6 +146,7 @@ mod gpu {
     use std::process::ExitCode;
     use std::time::Instant;
 
+    use itertools::Itertools as _;
     use serde_json::{Map, Value};
 
     use super::{Plan, TuneArgs};
@@ -166,7 +164,9 @@ mod gpu {
     use crate::matrix::bsr::pad;
     use crate::problem;
     use crate::record::gather::Trial;
-    use crate::report::{Head, Report, ReportFormat, Sheet};
+    use crate::report::build::Columns;
+    use crate::report::cells::{shown, time};
+    use crate::report::{Report, ReportFormat, Sheet};
 
     /// A search that was made.
     struct Searched {
@@ -264,63 +264,43 @@ mod gpu {
 
     fn report(device: &Device, searched: &[Searched]) -> Report {
         let copy = device.copy_bandwidth();
-        let mut best = Sheet {
-            title: Some("Fastest choices".into()),
-            preamble: vec![format!(
-                "{}, copies at {} GB/s",
-                device.describe(),
-                significant(copy, 3)
-            )],
-            columns: ["system", "kernel"].map(Head::words).to_vec(),
-            ..Sheet::default()
-        };
-        let numbers = ["rows", "usual", "fastest", "gain %", "GB/s", "% copy", "tried"];
-        best.columns.extend(numbers.map(Head::number));
-        best.columns.extend(["search", "choices"].map(Head::words));
-        let mut tried = Sheet {
-            title: Some("Everything that was tried, fastest first".into()),
-            columns: ["system", "kernel"].map(Head::words).to_vec(),
-            ..Sheet::default()
-        };
-        tried.columns.extend(["time", "% copy"].map(Head::number));
-        tried.columns.push(Head::words("choices"));
-        let mut rows = Vec::new();
-        for Searched { entry, bytes } in searched {
-            let percent = |s: f64| significant(100.0 * *bytes as f64 / s / 1e9 / copy, 3);
-            let head = [entry.system.clone(), entry.kernel.clone()];
-            let fastest = entry.best();
-            let usual = entry.trials.first().and_then(|t| t.seconds);
-            let time = fastest.as_ref().and_then(|t| t.seconds);
-            let of = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-            let gain = usual.zip(time).map(|(usual, time)| 100.0 * (usual / time - 1.0));
-            let row = [
-                grouped(entry.rows),
-                of(usual),
-                of(time),
-                gain.map(|g| format!("{g:.1}")).unwrap_or_default(),
-                time.map(|s| significant(*bytes as f64 / s / 1e9, 3)).unwrap_or_default(),
-                time.map(percent).unwrap_or_default(),
-                entry.trials.len().to_string(),
-                search_state(entry),
-                fastest.map(|t| text(&t.choices)).unwrap_or_default(),
-            ];
-            best.rows.push([&head[..], &row].concat());
-            let mut trials = entry.trials.clone();
-            trials.sort_by(|a, b| {
-                let seconds = |t: Option<f64>| t.unwrap_or(f64::INFINITY);
-                seconds(a.seconds).total_cmp(&seconds(b.seconds))
-            });
-            for trial in &trials {
-                let row = [
-                    trial.seconds.map_or_else(|| "failed".into(), seconds),
-                    trial.seconds.map(percent).unwrap_or_default(),
-                    text(&trial.choices),
-                ];
-                tried.rows.push([&head[..], &row].concat());
-                rows.push(object(entry, trial, *bytes, copy));
-            }
+        let percent = |bytes: usize, s: f64| significant(100.0 * bytes as f64 / s / 1e9 / copy, 3);
+        let usual = |s: &Searched| s.entry.trials.first().and_then(|t| t.seconds);
+        let fastest = |s: &Searched| s.entry.best().and_then(|t| t.seconds);
+        let gain = |s: &Searched| Some(100.0 * (usual(s)? / fastest(s)? - 1.0));
+        let best = Columns::new()
+            .words("system", |s: &&Searched| s.entry.system.clone())
+            .words("kernel", |s| s.entry.kernel.clone())
+            .number("rows", |s| grouped(s.entry.rows))
+            .number("usual", |s| time(usual(s)))
+            .number("fastest", |s| time(fastest(s)))
+            .number("gain %", |s| shown(gain(s), |gain| format!("{gain:.1}")))
+            .number("GB/s", |s| shown(fastest(s), |t| significant(s.bytes as f64 / t / 1e9, 3)))
+            .number("% copy", |s| shown(fastest(s), |t| percent(s.bytes, t)))
+            .number("tried", |s| s.entry.trials.len().to_string())
+            .words("search", |s| search_state(&s.entry))
+            .words("choices", |s| shown(s.entry.best(), |t| text(&t.choices)))
+            .whole(searched);
+        let preamble = format!("{}, copies at {} GB/s", device.describe(), significant(copy, 3));
+        let title = Some("Fastest choices".into());
+        let best = Sheet { title, preamble: vec![preamble], ..best };
+        let mut trials = Vec::new();
+        for own in searched {
+            let seconds = |t: &&descent::Trial| t.seconds.unwrap_or(f64::INFINITY);
+            let sorted =
+                own.entry.trials.iter().sorted_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+            trials.extend(sorted.map(|trial| (own, trial)));
         }
-        Report { sheets: vec![best, tried], rows }
+        let rows = trials.iter().map(|(s, trial)| object(&s.entry, trial, s.bytes, copy)).collect();
+        let tried = Columns::new()
+            .words("system", |(s, _): &(&Searched, &descent::Trial)| s.entry.system.clone())
+            .words("kernel", |(s, _)| s.entry.kernel.clone())
+            .number("time", |(_, t)| t.seconds.map_or_else(|| "failed".into(), seconds))
+            .number("% copy", |(s, t)| shown(t.seconds, |t| percent(s.bytes, t)))
+            .words("choices", |(_, t)| text(&t.choices))
+            .whole(trials);
+        let title = Some("Everything that was tried, fastest first".into());
+        Report { sheets: vec![best, Sheet { title, ..tried }], rows }
     }
 
     /// A trial as a row of JSON.

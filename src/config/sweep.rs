@@ -264,7 +264,7 @@ impl Sweep {
                 $(
                     if let Some(first) = self.$field.as_ref().and_then(|v| v.first())
                         && !case.uses(Setting::$setting)
-                        && !declared(&case, Setting::$setting.name())
+                        && !declared(&case, &choice_name(&Setting::$setting))
                     {
                         case.$field = default.as_ref().map_or(*first, |other| other.$field);
                     }
@@ -282,7 +282,8 @@ impl Sweep {
             symmetry_tolerance, SymmetryTolerance;
         }
         // a record does not claim a precision that nothing has
-        if !case.uses(Setting::FactorPrecision) && !declared(&case, Setting::FactorPrecision.name())
+        if !case.uses(Setting::FactorPrecision)
+            && !declared(&case, &choice_name(&Setting::FactorPrecision))
         {
             case.factor_precision = FactorPrecision::default();
         }

@@ -25,6 +25,7 @@ use crate::base::error::Result;
 use crate::base::files::temporary_in;
 use crate::base::input::{Compression, check_stopped};
 use crate::base::measure::check_memory;
+use crate::base::parse::choice_name;
 
 /// Environment variable with the folder of the cache, or `off`.
 pub(crate) const CACHE: &str = "BILU_BENCH_CACHE";
@@ -103,11 +104,7 @@ impl Cache {
             return None;
         }
         let key = sha256(&mut File::open(path).ok()?).ok()?;
-        let how = match read_as {
-            ReadAs::Expanded => "expanded",
-            ReadAs::AsStored => "as-stored",
-        };
-        Some(folder.join(format!("{key}-{how}.{ENDING}")))
+        Some(folder.join(format!("{key}-{}.{ENDING}", choice_name(&read_as))))
     }
 }
 

@@ -190,6 +190,7 @@ impl Storage for Dia {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::samples;
 
     /// Tridiagonal of order 40 with a corner entry.
     fn matrix() -> Csr {
@@ -218,9 +219,7 @@ mod tests {
 
     #[test]
     fn whole_diagonals_are_told_from_others() {
-        use crate::base::choices::ReadAs;
-        use crate::problem::load;
-        let suits = |spec| Dia::suits(&load(spec, ReadAs::Expanded).unwrap().matrix);
+        let suits = |spec| Dia::suits(&samples::matrix(spec));
         // seven of seven, and some rows without two or three of them
         assert!(suits("poisson3d:40x1x1") && suits("poisson3d:30x20x20"));
         // a fourth diagonal for the corner of a small matrix

@@ -136,8 +136,7 @@ impl Csr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
 
     /// `[100 v 0; w 1 x; 0 y 1]`, with places of zeros left out.
     fn small(v: f64, w: f64, x: f64, y: f64) -> Csr {
@@ -157,8 +156,8 @@ mod tests {
 
     #[test]
     fn the_largest_asymmetry_is_found_and_named() {
-        assert_eq!(load("poisson3d:9x8x7", ReadAs::Expanded).unwrap().matrix.asymmetry(), None);
-        let a = load("convdiff3d:4x3x2,px=0.25", ReadAs::Expanded).unwrap().matrix;
+        assert_eq!(matrix("poisson3d:9x8x7").asymmetry(), None);
+        let a = matrix("convdiff3d:4x3x2,px=0.25");
         let found = a.asymmetry().unwrap();
         assert_eq!(found.relative, 0.5 / 6.0);
         assert_eq!(

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
@@ -18,9 +19,7 @@ pub(crate) const MAX_PARTS: usize = 64;
 pub(crate) const MAX_SWEEPS_PER_PASS: usize = 4;
 
 /// How the new values of a sweep are made from the old ones.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Projected Richardson with gamma = 1/Center: every new value is made of old ones (Jacobi).
@@ -34,9 +33,7 @@ pub enum Method {
 }
 
 /// What a node does when values of its neighbours have not arrived yet.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// It waits for those of the previous sweep.
@@ -47,9 +44,7 @@ pub enum Mode {
 }
 
 /// Stopping criterion: the quantity that must fall below epsilon for a time step to end.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopOn {
     /// `||U^(p+1) - U^p||_2` over each part of `norm-split`, the largest of them (the paper's).
@@ -63,9 +58,7 @@ pub enum StopOn {
 }
 
 /// Halo exchange between ranks that have a GPU each.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// Direct stores into the neighbour's memory where both are on the same host and it permits that, else messages.

@@ -125,13 +125,14 @@ fn above(mut cell: [usize; 3], axis: usize) -> [usize; 3] {
 mod tests {
     use super::*;
     use crate::matrix::Csr;
+    use crate::problem::samples::{generated, refused};
 
     fn matrix(spec: &str) -> Csr {
-        build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap().matrix
+        generated(&GENERATOR, spec).unwrap().matrix
     }
 
     fn error(spec: &str) -> String {
-        build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap_err().to_string()
+        refused(&GENERATOR, spec)
     }
 
     #[test]

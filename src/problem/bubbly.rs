@@ -94,16 +94,15 @@ fn centres(size: [usize; 3], count: usize, radius: f64, seed: u64) -> Result<Vec
 
 #[cfg(test)]
 mod tests {
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::{matrix, no_problem, problem};
 
     fn error(spec: &str) -> String {
-        load(spec, ReadAs::Expanded).unwrap_err().to_string()
+        no_problem(spec).to_string()
     }
 
     #[test]
     fn bubbles_have_their_volume_and_the_matrix_its_jump() {
-        let a = load("bubbly:32,bubbles=8,radius=0.1", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("bubbly:32,bubbles=8,radius=0.1");
         // cells wholly within a bubble have the diagonal 6000
         let inside = (0..a.rows()).filter(|&i| a.get(i, i).unwrap() > 1000.0).count() as f64;
         let volume = 8.0 * 4.0 / 3.0 * std::f64::consts::PI * 3.2_f64.powi(3);
@@ -117,14 +116,13 @@ mod tests {
 
     #[test]
     fn rows_of_the_singular_system_sum_to_zero_and_its_right_hand_side_too() {
-        let p =
-            load("bubbly:9x8x7,bubbles=1,radius=0.2,boundary=neumann", ReadAs::Expanded).unwrap();
+        let p = problem("bubbly:9x8x7,bubbles=1,radius=0.2,boundary=neumann");
         let mut sums = vec![0.0; 504];
         p.matrix.multiply(&vec![1.0; 504], &mut sums);
         assert!(sums.iter().all(|s| s.abs() < 1e-12));
         let total: f64 = p.own_rhs.unwrap().iter().sum();
         assert!(total.abs() < 1e-9);
-        let fixed = load("bubbly:9x8x7,bubbles=1,radius=0.2", ReadAs::Expanded).unwrap().matrix;
+        let fixed = matrix("bubbly:9x8x7,bubbles=1,radius=0.2");
         assert_eq!(fixed.get(503, 503).unwrap(), 2.0 * p.matrix.get(503, 503).unwrap());
         assert_eq!(fixed.get(502, 502), p.matrix.get(502, 502));
     }

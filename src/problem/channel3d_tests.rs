@@ -1,13 +1,13 @@
 use super::*;
 use crate::matrix::Csr;
+use crate::problem::samples::{generated, refused};
 
 fn matrix(spec: &str) -> Csr {
-    build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap().matrix
+    generated(&GENERATOR, spec).unwrap().matrix
 }
 
 fn error(spec: &str) -> String {
-    let arguments = GENERATOR.arguments(spec);
-    arguments.and_then(|arguments| build(&arguments, Piece::WHOLE)).unwrap_err().to_string()
+    refused(&GENERATOR, spec)
 }
 
 type Dense = [[f64; MOST]; MOST];

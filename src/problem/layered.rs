@@ -49,12 +49,11 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::{matrix, no_problem};
 
     #[test]
     fn layers_alternate_and_harmonic_means_join_them() {
-        let a = load("layered:2x1x6,layers=3,contrast=1e4", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("layered:2x1x6,layers=3,contrast=1e4");
         let upper = |i: usize| -a.get(i, i + 2).unwrap();
         let (sand, shale) = (1.0, 1e-4);
         let face = 2.0 / (1.0 + 1e4);
@@ -68,9 +67,9 @@ mod tests {
 
     #[test]
     fn more_layers_than_cells_are_refused() {
-        let message = load("layered:4x4x8,layers=9", ReadAs::Expanded).unwrap_err().to_string();
+        let message = no_problem("layered:4x4x8,layers=9").to_string();
         assert_eq!(message, "`layered`: `layers=9` is not a whole number from 1 to 8");
-        let message = load("layered:4x4x8,layers=2,contrast=0", ReadAs::Expanded).unwrap_err();
+        let message = no_problem("layered:4x4x8,layers=2,contrast=0");
         assert_eq!(message.to_string(), "`layered`: `contrast=0` is outside 1 to 1e12");
     }
 }

@@ -20,6 +20,8 @@ mod permeability;
 mod poisson3d;
 mod reservoir;
 pub(crate) mod rhs;
+#[cfg(test)]
+pub(crate) mod samples;
 pub(crate) mod sequence;
 pub(crate) mod several;
 mod source;

@@ -62,6 +62,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::samples::refused;
 
     #[test]
     fn the_matrix_is_that_of_the_sweeps() {
@@ -78,9 +79,7 @@ mod tests {
             values.iter().enumerate().all(|(i, v)| i == 3 || (v / centre + share).abs() < 1e-16)
         );
         assert_eq!(made.rhs.unwrap()[62], problem.force([2, 2, 2]));
-        let error = |text| {
-            GENERATOR.arguments(text).and_then(|a| build(&a, Piece::WHOLE)).unwrap_err().to_string()
-        };
+        let error = |text| refused(&GENERATOR, text);
         assert_eq!(error("4x5x6"), "`obstacle`: 4x5x6 is no cube");
         assert_eq!(error("4,k=-1"), "eta 0.2, c 1.1 and time-step -1 give no M-matrix");
     }

@@ -79,8 +79,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::{matrix, no_problem};
 
     #[test]
     fn fields_are_read_in_their_order() {
@@ -88,20 +87,20 @@ mod tests {
         let path = folder.path().join("k.csv");
         std::fs::write(&path, "actnum,permx\n1,1\n1,3\n1,5\n0,7\n").unwrap();
         let spec = format!("permeability:2x2x1,storage=0,field={}", path.display());
-        let a = load(&spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(&spec);
         let (x, y) = (1.5, 2.0 * 5.0 / 6.0);
         assert_eq!(a.row(0), (&[0, 1, 2][..], &[x + y, -x, -y][..]));
         assert_eq!(a.get(3, 3), Some(1.0));
-        let wrong = load(&spec.replace("2x2x1", "2x2x2"), ReadAs::Expanded).unwrap_err();
+        let wrong = no_problem(&spec.replace("2x2x1", "2x2x2"));
         assert_eq!(wrong.message(), "4 cells in the file, 2x2x2 = 8 in the grid");
     }
 
     #[test]
     fn a_missing_field_is_named() {
-        let message = load("permeability:2x2x1,field=nowhere", ReadAs::Expanded).unwrap_err();
+        let message = no_problem("permeability:2x2x1,field=nowhere");
         assert_eq!(message.to_string(), "`permeability`: no permeability field `nowhere`");
         assert_eq!(message.exit_code(), 2);
-        let message = load("permeability:3", ReadAs::Expanded).unwrap_err();
+        let message = no_problem("permeability:3");
         assert_eq!(message.to_string(), "`permeability` needs `field=FILE`");
     }
 }

@@ -8,10 +8,10 @@ use crate::report::{Head, Sheet};
 type Cell<'a, T> = Box<dyn FnMut(&T) -> String + 'a>;
 
 /// The columns of a table that has a row for each `T`.
-pub(super) struct Columns<'a, T>(Vec<(Head, Cell<'a, T>)>);
+pub(crate) struct Columns<'a, T>(Vec<(Head, Cell<'a, T>)>);
 
 impl<'a, T> Columns<'a, T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Vec::new())
     }
 
@@ -29,7 +29,7 @@ impl<'a, T> Columns<'a, T> {
         self
     }
 
-    pub(super) fn number(
+    pub(crate) fn number(
         self,
         head: impl Into<String>,
         cell: impl FnMut(&T) -> String + 'a,
@@ -37,7 +37,7 @@ impl<'a, T> Columns<'a, T> {
         self.column(Head::number(head), cell)
     }
 
-    pub(super) fn words(
+    pub(crate) fn words(
         self,
         head: impl Into<String>,
         cell: impl FnMut(&T) -> String + 'a,
@@ -63,7 +63,7 @@ impl<'a, T> Columns<'a, T> {
     }
 
     /// The table of `items` with all columns.
-    pub(super) fn whole(mut self, items: impl IntoIterator<Item = T>) -> Sheet {
+    pub(crate) fn whole(mut self, items: impl IntoIterator<Item = T>) -> Sheet {
         let mut row = |item| self.0.iter_mut().map(|(_, cell)| cell(&item)).collect();
         let rows = items.into_iter().map(&mut row).collect();
         Sheet { rows, columns: self.into_heads().collect(), ..Sheet::default() }

@@ -14,12 +14,12 @@ use crate::record::schema::{SampleInterval, Traffic};
 use crate::report::{Head, Sheet};
 
 /// The text of a value; nothing of none.
-pub(super) fn shown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+pub(crate) fn shown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map(text).unwrap_or_default()
 }
 
 /// A time.
-pub(super) fn time(value: Option<f64>) -> String {
+pub(crate) fn time(value: Option<f64>) -> String {
     shown(value, seconds)
 }
 

@@ -4,7 +4,7 @@
 
 pub mod advice;
 pub mod batch;
-mod build;
+pub(crate) mod build;
 pub mod cells;
 pub mod claims;
 pub mod columns;

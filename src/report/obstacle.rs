@@ -2,6 +2,7 @@
 
 use itertools::Itertools as _;
 
+use crate::base::parse::choice_name;
 use crate::base::units::{grouped, percent, residual, seconds, significant};
 use crate::config::obstacle::axes::{AXES, Axis};
 use crate::config::obstacle::{Experiment, Published, PublishedRow};
@@ -97,7 +98,7 @@ fn beside(published: &Published, records: &[Record]) -> Sheet {
     });
     let mut sheet = Columns::new()
         .number("m", |(row, _): &Pair<'_>| row.m.to_string())
-        .words("mode", |(row, _)| name(row.mode).into())
+        .words("mode", |(row, _)| choice_name(&row.mode))
         .number("nodes", |(row, _)| row.nodes.to_string())
         .number("published sweeps", move |(row, _)| optional(sweeps(row), whole))
         .number("ours", move |(_, r)| optional(ours(r), whole))
@@ -128,13 +129,6 @@ fn time(record: &Record) -> Option<f64> {
 fn belongs(row: &PublishedRow, case: &Case) -> bool {
     let parts = case.norm_split.count();
     case.m == row.m && case.mode == row.mode && (parts == row.nodes || parts == 1)
-}
-
-fn name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Sync => "sync",
-        Mode::Async => "async",
-    }
 }
 
 /// `eta 1, c 0`: the values of settings behind their names.
@@ -199,7 +193,7 @@ fn efficiency(records: &[Record]) -> Option<Sheet> {
             Some(vec![
                 scaling.into(),
                 r.case.m.to_string(),
-                format!("{} {}", r.case.backend, name(r.case.mode)),
+                format!("{} {}", r.case.backend, choice_name(&r.case.mode)),
                 r.iteration.nodes.to_string(),
                 seconds(ms / 1e3),
                 seconds(ms_of_one / 1e3),

@@ -101,12 +101,11 @@ pub(super) fn try_all(
 mod tests {
     use super::*;
     use crate::bench::advise::space::tests::space;
-    use crate::case::ReadAs;
     use crate::matrix::SYMMETRY_TOLERANCE;
-    use crate::problem::load;
+    use crate::problem::samples::problem;
 
     fn pairs(spec: &str, best: &[(&str, &str)]) -> Vec<String> {
-        let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
+        let structure = Structure::of(&problem(spec), SYMMETRY_TOLERANCE);
         let best: Vec<(String, String)> =
             best.iter().map(|(s, p)| ((*s).to_owned(), (*p).to_owned())).collect();
         let cases = cases("lib", &best, &space(spec, &[("rtol", "1e-9")]), &structure);

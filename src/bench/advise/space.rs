@@ -201,13 +201,13 @@ impl Space {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::case::{ReadAs, Setting};
+    use crate::case::Setting;
     use crate::matrix::SYMMETRY_TOLERANCE;
-    use crate::problem::load;
+    use crate::problem::samples::problem;
 
     /// The settings for the system `spec` on one thread where those of `fixed` have but these values.
     pub(crate) fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
-        let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
+        let structure = Structure::of(&problem(spec), SYMMETRY_TOLERANCE);
         let mut sweep = Sweep::default();
         for (name, words) in fixed {
             axis(name).unwrap().set(&mut sweep, &[(*words).to_owned()]).unwrap();

@@ -115,12 +115,11 @@ fn orderings(problem: &Problem, b: usize) -> Vec<Ordering> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
     use crate::matrix::SYMMETRY_TOLERANCE;
-    use crate::problem::load;
+    use crate::problem::samples::problem;
 
     fn of(spec: &str) -> Structure {
-        Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE)
+        Structure::of(&problem(spec), SYMMETRY_TOLERANCE)
     }
 
     #[test]

@@ -89,13 +89,13 @@ pub(super) fn near(a: &Csr, seed: u64) -> Csr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, Format, ReadAs};
+    use crate::case::{Case, Format};
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::{Stop, System};
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::Setup;
     use crate::methods::solver;
-    use crate::problem;
+    use crate::problem::samples::matrix;
 
     /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those
     /// that took over the values of `then`.
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn new_values_leave_nothing_of_the_old_ones() {
-        let a = problem::load("convdiff3d:20,px=0.3", ReadAs::Expanded).expect("generator").matrix;
+        let a = matrix("convdiff3d:20,px=0.3");
         let mut new = near(&a, 1);
         // more than a scaling: rows differ by up to three in size
         for i in 0..new.rows() {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn values_change_by_one_percent_and_the_diagonal_stays_dominant() {
-        let a = problem::load("poisson3d:6", ReadAs::Expanded).expect("generator").matrix;
+        let a = matrix("poisson3d:6");
         let new = near(&a, 3);
         assert_eq!((new.row_ptr(), new.col_ind()), (a.row_ptr(), a.col_ind()));
         for i in 0..a.rows() {

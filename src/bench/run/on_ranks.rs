@@ -8,7 +8,7 @@ use super::divided::{Arranged, Divided, Numbering, Places, Staged};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::refill::{Kept, Source};
-use super::sequence::{Kernels, Lag, SCALED, Steps, each, none, one_pattern};
+use super::sequence::{Kernels, Lag, SCALED, Steps, each, none};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
 use super::{Job, NoResult, Solved, Stage};
@@ -223,12 +223,7 @@ impl<L: Local + 'static> Leader<L> {
     fn known(&mut self, job: &mut Job, number: usize) -> Result<(Last, SetupOf), NoResult> {
         let before = self.last.take();
         job.refused()?;
-        let alike = before.as_ref().is_some_and(|last| one_pattern(&last.a, job.a));
-        if before.is_some() && !alike {
-            job.record.remark(format!(
-                "the pattern is not that of step {number}: symbolic phase and analysis again"
-            ));
-        }
+        let alike = job.is_alike(before.as_ref().map(|last| &*last.a), number);
         let (a, exponent) = (Arc::clone(job.a), job.system.scaling.matrix);
         let equilibration = job.given.map(|given| given.equilibration.clone());
         let Some(last) = before.filter(|_| alike) else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::crowd::Crowd;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::step::Step;
-use super::{Job, NoResult, Reuse, Solved, Stage, begun, range, scaling, without_backend};
+use super::{Job, NoResult, Progress, Reuse, Solved, Stage, range, with_job, without_backend};
 use crate::base::error::Result;
 use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
@@ -15,7 +15,7 @@ use crate::compute::preconditioner::Lagged;
 use crate::compute::{Backend, Clock, Visitor, with_threads};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
-use crate::matrix::{Csr, Equilibration, bsr};
+use crate::matrix::{Csr, Equilibration};
 use crate::methods::precond::quality::quality;
 use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{self, Kept};
@@ -180,26 +180,12 @@ pub(super) fn each(
             return Err(other_size(&case.matrix, number, rows, first));
         }
         let in_range = range::in_range(&problem.matrix, &b);
-        let equilibrated = scaling::equilibrated(case, &in_range);
-        let scaling = equilibrated.as_ref().map(|(_, of)| of);
-        let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
-        let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
-        let job = Job {
-            case,
-            problem: &problem,
-            system,
-            given: scaling.map(|of| of.given(&in_range)),
-            a,
-            unknowns: a.rows(),
-            measure,
-            progress: &mut |stage| steps.stage(stage),
-            // a pattern that is known here costs nothing
-            reuse: &mut Reuse::default(),
-            record: begun(case, &problem, system, scaling, a),
-            x: None,
-            limit_s: None,
-        };
-        let Some(solved) = solve(job, guess, number) else { return Ok(false) };
+        // a pattern that is known here costs nothing
+        let reuse = &mut Reuse::default();
+        let progress: Progress = &mut |stage| steps.stage(stage);
+        let with = (measure, progress, reuse);
+        let solved = with_job((case, &problem), &in_range, with, |job| solve(job, guess, number));
+        let Some(solved) = solved else { return Ok(false) };
         steps.done(number, solved)?;
     }
     Ok(true)
@@ -226,12 +212,19 @@ impl Kernels {
     }
 }
 
-/// Whether two matrices store the same entries.
-pub(super) fn one_pattern(a: &Csr, b: &Csr) -> bool {
-    (a.row_ptr(), a.col_ind()) == (b.row_ptr(), b.col_ind())
-}
-
 impl Job<'_> {
+    /// Whether the matrix stores the entries of that of the step before, if there was one; remarks where it does not.
+    pub(super) fn is_alike(&mut self, before: Option<&Csr>, number: usize) -> bool {
+        let of = |a: &Csr| (a.row_ptr(), a.col_ind()) == (self.a.row_ptr(), self.a.col_ind());
+        let alike = before.map(of);
+        if alike == Some(false) {
+            self.record.remark(format!(
+                "the pattern is not that of step {number}: symbolic phase and analysis again"
+            ));
+        }
+        alike == Some(true)
+    }
+
     /// One step with what the last one left, which is lost where this one fails before its solve.
     fn step<K: Backend + 'static>(
         &mut self,
@@ -244,12 +237,7 @@ impl Job<'_> {
         if before.is_none() && number > 0 {
             self.record.remark(format!("step {number} left nothing: every phase again"));
         }
-        let alike = before.as_ref().is_some_and(|left| one_pattern(&left.a, self.a));
-        if before.is_some() && !alike {
-            self.record.remark(format!(
-                "the pattern is not that of step {number}: symbolic phase and analysis again"
-            ));
-        }
+        let alike = self.is_alike(before.as_ref().map(|left| &*left.a), number);
         let crowd = Crowd::before(k);
         let (now, made) = match before.filter(|_| alike) {
             Some(known) => self.with_new_values(k, known, lag)?,

@@ -3,9 +3,9 @@ use std::fmt::Write as _;
 use super::*;
 use crate::base::status::Status;
 use crate::bench::run::solve_sequence;
-use crate::case::{Guess, ReadAs};
+use crate::case::Guess;
 use crate::methods::schwarz::Choice;
-use crate::problem::load;
+use crate::problem::samples;
 
 /// Systems in memory.
 struct Memory {
@@ -51,7 +51,7 @@ impl Steps for Memory {
 
 /// A symmetric definite matrix whose values drift from step to step.
 fn matrix(step: usize) -> Csr {
-    let mut a = load("poisson3d:3", ReadAs::Expanded).unwrap().matrix.as_ref().clone();
+    let mut a = samples::matrix("poisson3d:3").as_ref().clone();
     let grown = |i: usize| 1.0 + 0.05 * step as f64 * (1 + i % 3) as f64;
     let (row_ptr, columns) = (a.row_ptr().to_vec(), a.col_ind().to_vec());
     for i in 0..a.rows() {
@@ -291,7 +291,7 @@ fn a_singular_step_is_a_row_and_the_next_begins_anew() {
 #[test]
 fn a_step_of_another_size_ends_the_sequence_with_its_name() {
     let mut systems = systems(3);
-    systems[1] = (load("poisson3d:2", ReadAs::Expanded).unwrap().matrix, vec![1.0; 8]);
+    systems[1] = (samples::matrix("poisson3d:2"), vec![1.0; 8]);
     for case in everywhere(&Case::default()) {
         let mut memory = Memory::of(systems.clone());
         let error = run(&case, &mut memory).unwrap_err();

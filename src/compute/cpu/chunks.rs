@@ -301,16 +301,13 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs};
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     #[test]
     fn threads_find_the_chunks_of_one() {
         // rows and chunks in several parts
-        let a = problem::load("poisson3d:50x40x30", ReadAs::Expanded).expect("generator").matrix;
-        let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).expect("small");
+        let a = matrix("poisson3d:50x40x30");
+        let p = pattern(&a, 1);
         for (side, sweep) in [(&p.lower, Sweep::Forward), (&p.upper, Sweep::Backward)] {
             let numbers = |rows, entries| (rows + 2 * entries) as u64;
             let chunks = |on| Graph::of_chunks(on, side.view(), sweep, numbers).expect("grid");
@@ -324,8 +321,8 @@ mod tests {
 
     #[test]
     fn chunks_are_whole_lines_or_equal_parts_of_one() {
-        let a = problem::load("poisson3d:40x3x3", ReadAs::Expanded).expect("generator").matrix;
-        let p = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).expect("small");
+        let a = matrix("poisson3d:40x3x3");
+        let p = pattern(&a, 0);
         let base =
             Graph::of_chunks(Threads::One, p.lower.view(), Sweep::Forward, |rows, _| rows as u64)
                 .expect("grid");

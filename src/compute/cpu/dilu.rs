@@ -351,17 +351,16 @@ fn gauss_jordan<K: BlockSize, S: Simd>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs};
     use crate::matrix::pattern::block_pattern;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     #[test]
     fn one_thread_and_all_of_them_compute_the_same_bits() {
         let k = Cpu::parallel(Some(3)).unwrap();
-        let a = crate::problem::load("blockpoisson3d:12,b=2", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("blockpoisson3d:12,b=2");
         let (a, n) = (a.in_blocks(2), a.rows());
         let points = block_pattern(&a);
-        let pattern = Arc::new(iluk(&points, 0, LevelRule::Min, usize::MAX).unwrap());
+        let pattern = pattern(&a, 0);
         let grid = GridPattern::of(&points, (*pattern).clone()).unwrap();
         let r: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
         for on_grid in [true, false] {

@@ -366,15 +366,12 @@ fn level_cost(schedule: &Schedule, weight: u64, serial_rows: usize, threads: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs};
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
+    use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    fn filled(grid: &str, k: usize) -> FillPattern {
-        let a = problem::load(grid, ReadAs::Expanded).expect("generator").matrix;
-        iluk(&block_pattern(&a), k, LevelRule::Min, usize::MAX).expect("small")
+    fn filled(grid: &str, k: usize) -> Arc<FillPattern> {
+        pattern(&matrix(grid), k)
     }
 
     fn sides(p: &FillPattern) -> [(PatternView<'_>, Sweep, Schedule); 2] {

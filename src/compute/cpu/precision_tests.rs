@@ -1,7 +1,5 @@
 //! Factors of 16 bits and of rows in their own precision against dense arithmetic.
 
-use std::sync::Arc;
-
 use rand::{Rng, SeedableRng};
 
 use super::adaptive::{Adaptive, Kind, condition};
@@ -10,11 +8,10 @@ use super::ilu::BlockIlu;
 use super::narrow::{Bfloat16, Float16, Short};
 use super::parts::{Blocks, places};
 use super::trsv;
-use crate::base::choices::{FactorPrecision, LevelRule, ReadAs};
+use crate::base::choices::FactorPrecision;
 use crate::matrix::Csr;
-use crate::matrix::pattern::block_pattern;
-use crate::problem::load;
-use crate::symbolic::{FillPattern, iluk};
+use crate::problem::samples::{matrix, pattern};
+use crate::symbolic::FillPattern;
 
 fn random() -> rand_chacha::ChaCha8Rng {
     rand_chacha::ChaCha8Rng::seed_from_u64(30)
@@ -101,8 +98,7 @@ fn factors(
     (b, fill): (usize, usize),
     precision: FactorPrecision,
 ) -> (BlockIlu, Blocks<f64>) {
-    let pattern = iluk(&block_pattern(&a.in_blocks(b)), fill, LevelRule::Min, usize::MAX).unwrap();
-    let pattern = Arc::new(pattern);
+    let pattern = pattern(&a.in_blocks(b), fill);
     let made = |precision| {
         let mut ilu = BlockIlu::new(&pattern, precision, false);
         ilu.factor(a, 0.0, true).unwrap();
@@ -134,7 +130,7 @@ fn solves_are_those_with_the_rounded_factors() {
         ("blockpoisson3d:3x3x2,b=8", 8),
         ("blockpoisson3d:3x2x2,b=11", 11),
     ] {
-        let mut a = Csr::clone(&load(spec, ReadAs::Expanded).unwrap().matrix);
+        let mut a = Csr::clone(&matrix(spec));
         // no entry is a number of few bits
         a.values_mut().iter_mut().for_each(|v| *v *= 1.0 + 0.2 * random.random_range(-1.0..1.0));
         for (precision, bits, least) in
@@ -333,7 +329,7 @@ fn adaptive_solves_are_those_with_its_numbers() {
         ("blockpoisson3d:3x2x2,b=9", 9, 0),
         ("blockpoisson3d:3x3x3,b=5", 5, 1),
     ] {
-        let a = Csr::clone(&load(spec, ReadAs::Expanded).unwrap().matrix);
+        let a = Csr::clone(&matrix(spec));
         let (ilu, _) = factors(&a, (b, fill), FactorPrecision::Adaptive);
         let r: Vec<f64> = (0..a.rows()).map(|_| random.random_range(-1.0..1.0)).collect();
         let mut z = vec![0.0; a.rows()];

@@ -1,8 +1,7 @@
 use super::*;
-use crate::base::choices::ReadAs;
 use crate::compute::cpu::block::tests::random;
 use crate::matrix::bsr::pad;
-use crate::problem::load;
+use crate::problem::samples::matrix;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -104,7 +103,7 @@ proptest! {
         j in 1_usize..9, h in 1_usize..9, i in 1_usize..9, b in 1_usize..10, seed in 0_u32..100,
     ) {
         let spec = format!("blockpoisson3d:{j}x{h}x{i},b={b},seed={seed}");
-        let a = load(&spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(&spec);
         for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Bdia] {
             check(&a, b, format);
         }
@@ -125,7 +124,7 @@ fn reservoirs_with_wells_multiply_in_every_format() {
         "reservoir:4x5x6,k=3,wells=0",
     ] {
         let k = spec.split("k=").nth(1).unwrap()[..1].parse().unwrap();
-        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(spec);
         for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Bdia] {
             check(&a, k, format);
         }
@@ -142,7 +141,7 @@ fn sorted_windows_and_tasks_of_several_pieces() {
     for format in [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell] {
         check(&a, 1, format);
     }
-    let a = load("blockpoisson3d:21x20x19,b=2", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("blockpoisson3d:21x20x19,b=2");
     for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia] {
         check(&a, 2, format);
     }
@@ -150,10 +149,7 @@ fn sorted_windows_and_tasks_of_several_pieces() {
 
 #[test]
 fn new_values_reach_every_format() {
-    let of = |seed| {
-        let spec = format!("blockpoisson3d:6x5x7,b=2,seed={seed}");
-        load(&spec, ReadAs::Expanded).unwrap().matrix
-    };
+    let of = |seed| matrix(&format!("blockpoisson3d:6x5x7,b=2,seed={seed}"));
     let (old, new) = (Arc::new(of(1).in_blocks(2)), Arc::new(of(2).in_blocks(2)));
     let x = random(old.rows(), 3);
     let mut want = vec![0.0; x.len()];
@@ -169,8 +165,7 @@ fn new_values_reach_every_format() {
 
 #[test]
 fn values_of_another_pattern_bring_their_runs() {
-    let of = |spec| load(spec, ReadAs::Expanded).unwrap().matrix;
-    let (first, then) = (of("poisson3d:20x3x3"), of("poisson3d:9x4x5"));
+    let (first, then) = (matrix("poisson3d:20x3x3"), matrix("poisson3d:9x4x5"));
     let mut stored = stored(&first, Format::Csr).unwrap();
     for a in [&then, &first, &Arc::new(Csr::clone(&first))] {
         stored.set_values(a);
@@ -185,7 +180,7 @@ fn values_of_another_pattern_bring_their_runs() {
 #[test]
 fn bytes_are_those_of_the_arrays() {
     // 4 x 3 x 2 cells of 2 unknowns: 24 diagonal blocks and 2 * (18 + 16 + 12) of neighbours
-    let a = load("blockpoisson3d:4x3x2,b=2", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("blockpoisson3d:4x3x2,b=2");
     let a = Arc::new(a.in_blocks(2));
     let (n, nnz) = (48, 4 * (24 + 92));
     let bytes = |format| {
@@ -223,7 +218,7 @@ fn check_bits(a: &Csr, stored: &dyn Product, what: &str) {
 #[test]
 fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
     for (spec, runs) in [("poisson3d:101x13x12", 13 * 12 * 3), ("poisson3d:4097x2x2", 4 * 3)] {
-        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(spec);
         let (n, nnz) = (a.rows(), a.nnz());
         let stored = stored(&a, Format::Csr).unwrap();
         assert!(stored.read() < 8 * nnz + runs * 4 * 10, "{spec}: {}", stored.read());
@@ -243,7 +238,7 @@ fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
     // tasks begin within groups of three; groups of five end after four
     for (spec, [read, of]) in [("blockpoisson3d:12,b=3", [1, 3]), ("blockpoisson3d:9,b=5", [2, 5])]
     {
-        let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix.in_blocks(1));
+        let a = Arc::new(matrix(spec).in_blocks(1));
         let (n, nnz) = (a.rows(), a.nnz());
         let stored = stored(&a, Format::Csr).unwrap();
         let indices = stored.read() - 8 * nnz - 4 * (n + 1) - n;

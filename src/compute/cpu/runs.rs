@@ -128,16 +128,13 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs};
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem::load;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     #[test]
     fn runs_of_any_rows_cover_them_in_order_with_columns_at_the_same_distances() {
         for (name, fill) in [("poisson3d:17x4x3", 0), ("poisson3d:41x3x3", 2)] {
-            let a = load(name, ReadAs::Expanded).unwrap().matrix;
-            let pattern = iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap();
+            let a = matrix(name);
+            let pattern = pattern(&a, fill);
             let whole = PatternView::new(a.row_ptr(), a.col_ind());
             let n = a.rows();
             for of in [pattern.lower.view(), pattern.upper.view(), whole] {
@@ -162,7 +159,7 @@ mod tests {
 
     #[test]
     fn rows_in_another_order_have_no_runs() {
-        let a = load("poisson3d:9", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("poisson3d:9");
         let order: Vec<u32> = (0..729).map(|i| i * 200 % 729).collect();
         let a = a.permuted(&order);
         assert!(Runs::of(Threads::One, PatternView::new(a.row_ptr(), a.col_ind())).is_none());
@@ -172,8 +169,8 @@ mod tests {
     fn threads_find_the_runs_of_one() {
         // parts of threads end within lines, and at their ends
         for (name, fill) in [("poisson3d:64x32x20", 0), ("poisson3d:37x41x30", 1)] {
-            let a = load(name, ReadAs::Expanded).unwrap().matrix;
-            let pattern = iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap();
+            let a = matrix(name);
+            let pattern = pattern(&a, fill);
             for of in [&pattern.lower, &pattern.upper] {
                 let [one, all] =
                     [Threads::One, Threads::Pool].map(|on| ends(on, of.view()).unwrap());

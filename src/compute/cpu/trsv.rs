@@ -247,20 +247,16 @@ fn backward_row_body<K: BlockSize, N: Numbers, S: Simd>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
+    use crate::case::{FactorPrecision, Trisolve};
     use crate::compute::Factors as _;
     use crate::compute::cpu::Cpu;
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     #[test]
     fn one_thread_and_all_of_them_solve_to_the_same_bits() {
         let k = Cpu::parallel(Some(3)).unwrap();
-        let a = problem::load("blockpoisson3d:24,b=2", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("blockpoisson3d:24,b=2");
         for (b, precision) in [
             (1, FactorPrecision::Float64),
             (2, FactorPrecision::Float64),
@@ -270,9 +266,7 @@ mod tests {
             (1, FactorPrecision::Adaptive),
             (2, FactorPrecision::Adaptive),
         ] {
-            let pattern = iluk(&block_pattern(&a.in_blocks(b)), 0, LevelRule::Min, usize::MAX)
-                .unwrap()
-                .into();
+            let pattern = pattern(&a.in_blocks(b), 0);
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             assert!(ilu.plan.is_some());
@@ -293,7 +287,7 @@ mod tests {
     #[test]
     fn runs_solve_to_the_bits_of_row_by_row() {
         let k = Cpu::parallel(Some(3)).unwrap();
-        let a = problem::load("poisson3d:101x13x12", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("poisson3d:101x13x12");
         let n = a.rows();
         let r: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
         let bits = |of: &[f64]| of.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
@@ -307,8 +301,7 @@ mod tests {
             (1, FactorPrecision::Float16),
             (0, FactorPrecision::Bfloat16),
         ] {
-            let pattern =
-                Arc::new(iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap());
+            let pattern = pattern(&a, fill);
             let longest = (0..n).map(|i| pattern.lower.row(i).len()).max();
             assert_eq!(longest > Some(24), fill == 5, "{longest:?}");
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();

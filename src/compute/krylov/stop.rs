@@ -190,6 +190,11 @@ impl<'a> ConvergenceMonitor<'a> {
         (self.residual > self.stop.stall() * self.cycles[past]).then_some(SolveEnd::Stagnated)
     }
 
+    /// The same of a method without restarts, which has a cycle of `length` iterations.
+    pub(crate) fn cycle_of(&mut self, length: usize) -> Option<SolveEnd> {
+        self.iterations.is_multiple_of(length).then(|| self.cycle()).flatten()
+    }
+
     /// Judges a recurrence at the end of an iteration: `broken` names what vanished, if anything did.
     /// The method then begins anew from the residual at hand, unless it has just done so: that would
     /// lead nowhere.

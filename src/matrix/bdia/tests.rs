@@ -1,7 +1,6 @@
 use super::*;
-use crate::base::choices::ReadAs;
 use crate::matrix::bsr::pad;
-use crate::problem::load;
+use crate::problem::samples::matrix;
 
 fn entries(n: usize, entries: &[(usize, usize, f64)]) -> Csr {
     let mut rows: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n];
@@ -91,14 +90,14 @@ fn grids_without_wells_fit() {
         ("poisson3d:7x1x1", 1, vec![-1, 0, 1]),
         ("poisson3d:4x1x6", 1, vec![-4, -1, 0, 1, 4]),
     ] {
-        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(spec);
         let b = Bdia::from_csr(&a.in_blocks(k)).unwrap();
         assert_eq!((b.hepta().cells * k, &b.hepta().offsets), (a.rows(), &offsets), "{spec}");
         let largest = b.values().iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         assert_eq!(largest, a.values().iter().fold(0.0_f64, |m, v| m.max(v.abs())), "{spec}");
     }
     // a matrix of other blocks has other offsets
-    let a = load("blockpoisson3d:5x4x3,b=3", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("blockpoisson3d:5x4x3,b=3");
     let error = Bdia::from_csr(&pad(&a, 8)).err().unwrap().to_string();
     assert!(error.starts_with("the matrix does not fit `bdia`: row "), "{error}");
 }

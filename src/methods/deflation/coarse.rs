@@ -127,12 +127,11 @@ fn exact(e: &Csr) -> Result<FillPattern> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
 
     #[test]
     fn factors_without_dropping_are_known_as_such() {
-        let a = load("poisson3d:7x6x5", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("poisson3d:7x6x5");
         assert!(exact(&a).is_ok());
     }
 }

@@ -3,37 +3,14 @@
 use std::rc::Rc;
 
 use super::*;
-use crate::base::choices::{Partition, ReadAs};
 use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::communicator::threads::on_ranks;
-use crate::problem::load;
-use crate::symbolic::partition::divide;
-
-/// A system in the order of its subdomains, and their first block rows.
-struct System {
-    a: Csr,
-    starts: Vec<usize>,
-}
-
-fn system(spec: &str, b: usize, count: usize) -> System {
-    let problem = load(spec, ReadAs::Expanded).unwrap();
-    let a = problem.matrix.in_blocks(b);
-    let found = divide(&a, Partition::Boxes, problem.grid, count, false).unwrap();
-    let a = match found.unknowns(b) {
-        Some(order) => a.permuted(&order).in_blocks(b),
-        None => a,
-    };
-    System { a, starts: found.starts }
-}
-
-fn random(n: usize) -> Vec<f64> {
-    (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect()
-}
+use crate::problem::samples::{Divided, boxes, centred};
 
 /// The vectors as the definition has them: for each unknown its vector.
-fn defined(System { a, starts }: &System, pieces: usize) -> Vec<Option<usize>> {
+fn defined(Divided { a, starts }: &Divided, pieces: usize) -> Vec<Option<usize>> {
     let b = a.block_size();
     let mut of = Vec::new();
     let mut first = 0;
@@ -99,7 +76,7 @@ fn dense(a: &Csr, of: &[Option<usize>], count: usize, v: &[f64]) -> [Vec<f64>; 2
 /// `P v`, then `x` corrected by what was projected, and by itself; vectors and those in use.
 type Found = ([Vec<f64>; 3], [usize; 2]);
 
-fn on(ranks: usize, System { a, starts }: &System, pieces: usize, v: &[f64]) -> Found {
+fn on(ranks: usize, Divided { a, starts }: &Divided, pieces: usize, v: &[f64]) -> Found {
     let parts = on_ranks(ranks, |rank| {
         let layout = Layout::new(starts, a.block_size(), ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
@@ -139,8 +116,8 @@ fn it_is_that_of_dense_arithmetic_on_any_number_of_ranks() {
         // E of more than 512 rows is factored
         ("poisson3d:9", 1, 27, 20, 540),
     ] {
-        let s = system(spec, b, count);
-        let v = random(s.a.rows());
+        let s = boxes(spec, b, count);
+        let v = centred(s.a.rows());
         let [projected, correction] = dense(&s.a, &defined(&s, pieces), vectors, &v);
         let one = on(1, &s, pieces, &v);
         assert_eq!(one.1, [vectors, vectors], "{spec}");
@@ -160,10 +137,10 @@ fn it_is_that_of_dense_arithmetic_on_any_number_of_ranks() {
 /// Rows of others, as of a Dirichlet boundary, are in no vector, also where a neighbour's rows see them.
 #[test]
 fn rows_that_nothing_is_coupled_to_are_left_out() {
-    let mut s = system("poisson3d:6", 1, 8);
+    let mut s = boxes("poisson3d:6", 1, 8);
     let alone = |i: usize| i % 27 == 13 || i < 27;
     s.a = s.a.filtered(Threads::One, |i, j, v| (i == j || !alone(i)).then_some(v));
-    let v = random(216);
+    let v = centred(216);
     let of = defined(&s, 1);
     assert_eq!(of.iter().filter(|of| of.is_none()).count(), 27 + 7);
     let [projected, correction] = dense(&s.a, &of, 8, &v);
@@ -176,8 +153,8 @@ fn rows_that_nothing_is_coupled_to_are_left_out() {
 
 #[test]
 fn a_singular_matrix_loses_one_vector() {
-    let s = system("bubbly:6,bubbles=0,boundary=neumann", 1, 8);
-    let v = random(216);
+    let s = boxes("bubbly:6,bubbles=0,boundary=neumann", 1, 8);
+    let v = centred(216);
     let mut of = defined(&s, 1);
     of.iter_mut().filter(|of| **of == Some(7)).for_each(|of| *of = None);
     let [projected, _] = dense(&s.a, &of, 8, &v);

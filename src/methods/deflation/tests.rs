@@ -1,7 +1,6 @@
 //! Deflation against what it promises.
 
 use super::*;
-use crate::base::choices::ReadAs;
 use crate::base::threads::Threads;
 use crate::case::Case;
 use crate::compute::cpu::Cpu;
@@ -9,18 +8,11 @@ use crate::compute::krylov::{Outcome, Projection, Settings, Stop, System};
 use crate::compute::{Storage as _, Vectors as _};
 use crate::methods::precond::Setup;
 use crate::methods::{precond, solver};
-use crate::problem::{Problem, load, right_hand_side};
-
-fn problem(spec: &str) -> Problem {
-    load(spec, ReadAs::Expanded).unwrap()
-}
+use crate::problem::samples::{centred, problem};
+use crate::problem::{Problem, right_hand_side};
 
 fn vectors(p: &Problem, choice: &str, b: usize) -> Vectors {
     Vectors::new(Threads::One, choice.parse().unwrap(), &p.matrix.in_blocks(b), p.grid).unwrap()
-}
-
-fn random(n: usize) -> Vec<f64> {
-    (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 504.5 - 1.0).collect()
 }
 
 /// Sums of `v` over the pieces.
@@ -51,7 +43,7 @@ fn what_is_projected_has_no_part_in_the_vectors() {
             let d = Deflation::new(&k, &p.matrix, &z).unwrap();
             let n = p.matrix.rows();
             let mut v = k.vector(n).unwrap();
-            v.copy_from_slice(&random(n));
+            v.copy_from_slice(&centred(n));
             let size = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
             let before = size(&pieces(&z, &v));
             d.project(&k, &mut v);
@@ -164,7 +156,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         let m = Watching { m: &*m, vectors: &z, seen: RefCell::default() };
         let matrix = k.matrix(a, Format::Auto).unwrap();
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
-        b.copy_from_slice(&random(n));
+        b.copy_from_slice(&centred(n));
         let stop = Stop { rtol: 1e-8, max_iterations: 3000, time_limit_s: None };
         let settings = case.solver_settings(stop);
         let mut cg = solver::lookup::<Cpu>("cg").unwrap()(&k, &settings, n).unwrap();

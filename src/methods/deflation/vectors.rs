@@ -277,11 +277,10 @@ pub(super) fn applied(threads: Threads, a: &Csr, vectors: &Vectors) -> Result<Cs
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
+    use crate::problem::samples::{matrix, problem};
 
     fn vectors(spec: &str, choice: &str, b: usize) -> Result<Vectors> {
-        let p = load(spec, ReadAs::Expanded).unwrap();
+        let p = problem(spec);
         Vectors::new(Threads::Pool, choice.parse().unwrap(), &p.matrix.in_blocks(b), p.grid)
     }
 
@@ -293,10 +292,10 @@ mod tests {
         let v = vectors("blockpoisson3d:2x1x1,b=3", "subdomain:2x1x1", 3).unwrap();
         assert_eq!((v.of, v.count), (vec![0, 1, 2, 3, 4, 5], 6));
         // without its grid the box is found in the pattern
-        let a = load("poisson3d:4x3x2", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("poisson3d:4x3x2");
         let found = Vectors::new(Threads::One, Choice::Subdomain([2, 1, 1]), &a, None).unwrap();
         assert_eq!(found.of[..8], [0, 0, 1, 1, 0, 0, 1, 1]);
-        let a = load("fem-p1:6x5", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("fem-p1:6x5");
         let ranges = Vectors::new(Threads::One, Choice::Subdomain([3, 1, 1]), &a, None).unwrap();
         assert_eq!(ranges.count, 3);
     }
@@ -351,7 +350,7 @@ mod tests {
 
     #[test]
     fn only_rows_at_interfaces_see_the_pieces() {
-        let p = load("layered:4x4x8,layers=4,contrast=1e7", ReadAs::Expanded).unwrap();
+        let p = problem("layered:4x4x8,layers=4,contrast=1e7");
         let v = Vectors::new(Threads::One, Choice::LevelSet, &p.matrix, p.grid).unwrap();
         let az = applied(Threads::One, &p.matrix, &v).unwrap();
         // in each layer of 2 cells both are at an interface, in the first one at the boundary

@@ -100,14 +100,13 @@ fn diagonal(threads: Threads, a: &Csr) -> Result<Csr, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::ReadAs;
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
     use crate::compute::krylov::{Outcome, SolveEnd, Stop, System};
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::lookup;
     use crate::methods::solver;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
 
     /// Applies the preconditioner, made of `first`, to `r`; with the values of `then` where there are such.
     fn applied(first: &Arc<Csr>, then: Option<&Arc<Csr>>, r: &[f64]) -> Vec<f64> {
@@ -151,7 +150,7 @@ mod tests {
             ("convdiff3d:4x3x3,px=0.4", 3),
             ("blockpoisson3d:3x3x2,b=3", 3),
         ] {
-            let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix.in_blocks(b));
+            let a = Arc::new(matrix(spec).in_blocks(b));
             let mut new = (*a).clone();
             // signs of diagonals, too
             let rows = new.row_ptr().to_vec();

@@ -14,16 +14,15 @@ mod renewal;
 mod shift;
 
 use super::*;
-use crate::base::choices::{LevelRule, ReadAs};
 use crate::base::threads::Threads;
 use crate::case::Case;
 use crate::compute::Vectors;
 use crate::compute::cpu::sparse::inverses;
 use crate::compute::cpu::{Cpu, dense};
 use crate::matrix::pattern::block_pattern;
-use crate::problem::load;
+use crate::problem::samples::{matrix, pattern};
 use crate::symbolic::{
-    Colouring, Lattice, colours, colours_of_power, iluk, power, schedule, symmetrised,
+    Colouring, Lattice, colours, colours_of_power, power, schedule, symmetrised,
 };
 
 fn case(spec: &str, b: usize) -> Case {
@@ -103,10 +102,6 @@ fn sum(a: &[Vec<f64>], b: &[Vec<f64>], factor: f64) -> Vec<Vec<f64>> {
 
 fn transposed(a: &[Vec<f64>]) -> Vec<Vec<f64>> {
     (0..a.len()).map(|j| (0..a.len()).map(|i| a[i][j]).collect()).collect()
-}
-
-fn matrix(spec: &str) -> Arc<Csr> {
-    load(spec, ReadAs::Expanded).unwrap().matrix
 }
 
 /// Symmetric and not, points and blocks, stencils and triangles.
@@ -196,8 +191,7 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
             let place = places(&order);
             // levels of fill in the new order, by the textbook
             let numbers: Vec<u32> = order.iter().map(|&i| i as u32).collect();
-            let fill =
-                iluk(&block_pattern(&a.permuted(&numbers)), p, LevelRule::Min, usize::MAX).unwrap();
+            let fill = pattern(&a.permuted(&numbers), p);
             let reach = power(Threads::One, &block_pattern(&a), q, usize::MAX).unwrap();
             let inside = |i: usize, j: usize| {
                 let (r, c) = (place[i], place[j] as u32);

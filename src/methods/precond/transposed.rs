@@ -75,11 +75,11 @@ impl Phases for Watched<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, LevelRule, ReadAs};
+    use crate::case::{Case, LevelRule};
     use crate::compute::Vectors as _;
     use crate::compute::cpu::Cpu;
     use crate::methods::precond;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
 
     #[derive(Default)]
     struct Begun(Vec<Phase>);
@@ -98,7 +98,7 @@ mod tests {
                 ("jacobi", LevelRule::Min),
                 ("bilu", LevelRule::Overwrite),
             ] {
-                let a = load("reservoir:6x5x6,k=2,wells=2", ReadAs::Expanded).unwrap().matrix;
+                let a = matrix("reservoir:6x5x6,k=2,wells=2");
                 let at = Arc::new(a.transposed());
                 let case = Case {
                     precond: precond.into(),

@@ -73,10 +73,9 @@ mod tests {
 
     use super::super::{NAMES, Phases, Setup, all, lookup};
     use super::*;
-    use crate::base::choices::ReadAs;
     use crate::case::Case;
     use crate::compute::cpu::Cpu;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
 
     const PHASES: [Phase; 3] = [Phase::Symbolic, Phase::Analysis, Phase::Numeric];
 
@@ -88,7 +87,7 @@ mod tests {
                 self.0.push(phase);
             }
         }
-        let a: Arc<_> = load("poisson3d:4", ReadAs::Expanded).unwrap().matrix;
+        let a: Arc<_> = matrix("poisson3d:4");
         let names = NAMES.iter().map(|(name, _)| (*name).to_owned());
         for spec in &all().chain(names).collect::<Vec<_>>() {
             let case = Case { precond: spec.clone(), ..Case::default() };

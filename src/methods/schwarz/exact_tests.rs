@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
-use crate::base::choices::{FactorPrecision, LevelRule, Partition, ReadAs};
+use crate::base::choices::{FactorPrecision, Partition};
 use crate::base::parse::choice_name;
 use crate::case::{Case, Ordering, Shift};
 use crate::compute::Vectors as _;
@@ -14,10 +14,9 @@ use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, threads::on_ranks};
 use crate::compute::distributed::moves::with_layers;
 use crate::compute::{Factors as _, Trisolve};
-use crate::matrix::pattern::block_pattern;
 use crate::methods::schwarz::Choice;
 use crate::methods::schwarz::order::Ordered;
-use crate::problem::load;
+use crate::problem::samples::{pattern, positive, problem};
 use crate::symbolic::ordering::{reordered, restored};
 
 /// A matrix as its source has it and in the order of its subdomains, and that of their elimination.
@@ -84,10 +83,6 @@ pub(in crate::methods::schwarz) fn random(n: usize, per_row: usize, seed: u64) -
     Csr::new(n, n, row_ptr, col_ind, values).unwrap()
 }
 
-fn numbers(n: usize) -> Vec<f64> {
-    (0..n).map(|i| 1.0 + ((i * 7919 + 13) % 1009) as f64 / 1009.0).collect()
-}
-
 /// What a rank knows of a matrix for factors of fill level k.
 fn known(k: &Distributed<Cpu>, a: &Csr, fill: usize) -> Part {
     let (communicator, layout) = (&**k.communicator(), k.layout());
@@ -104,7 +99,7 @@ fn given(part: &Part, order: &Elimination) -> Option<Arc<[u64]>> {
 /// On so many ranks.
 fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
     let System { unknowns, a, starts, order, .. } = system;
-    let (r, b) = (reordered(&numbers(a.rows()), unknowns), a.block_size());
+    let (r, b) = (reordered(&positive(a.rows()), unknowns), a.block_size());
     let of_ranks = on_ranks(ranks, |rank| {
         let layout = Layout::new(starts, b, ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
@@ -132,13 +127,11 @@ fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
 /// By one thread that factorises the matrix in the ordering of its own.
 fn expected(System { source, ordering, .. }: &System, case: &Case) -> Vec<f64> {
     let permuted = source.permuted(ordering).in_blocks(source.block_size());
-    let pattern =
-        iluk_on(Threads::One, &block_pattern(&permuted), case.fill, LevelRule::Min, usize::MAX);
-    let pattern = Arc::new(pattern.unwrap());
+    let pattern = pattern(&permuted, case.fill);
     let k = Cpu::sequential();
     let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
     k.ilu_factor(&mut ilu, &permuted, case.shift.fixed()).unwrap();
-    let r = reordered(&numbers(source.rows()), ordering);
+    let r = reordered(&positive(source.rows()), ordering);
     let (mut v, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
     k.upload(&r, &mut v);
     k.ilu_apply(&ilu, &v, &mut z);
@@ -169,7 +162,7 @@ fn any_number_of_ranks_has_the_bits_of_one_thread() {
         ("fem-p1:24x17", 1, Partition::Graph, 7),
         ("blockpoisson3d:6x5x7,b=3", 3, Partition::Graph, 5),
     ] {
-        let problem = load(spec, ReadAs::Expanded).unwrap();
+        let problem = problem(spec);
         for (fill, choice) in (0..=3).flat_map(|fill| BOTH.map(|choice| (fill, choice))) {
             let a = problem.matrix.clone().in_blocks(b);
             let system = System::new(&a, problem.grid, (how, count), choice, fill);
@@ -265,7 +258,7 @@ fn broken(system: &System, ranks: usize, case: &Case) -> Vec<(usize, Breakdown)>
 fn the_first_of_several_broken_rows_in_the_given_order_is_reported() {
     // points of a grid of 4 x 4 x 8, a slice of two planes each; the first of two rows that break is
     // eliminated in a later stage than the other
-    let problem = load("poisson3d:4x4x8", ReadAs::Expanded).unwrap();
+    let problem = problem("poisson3d:4x4x8");
     let changed = |change: &dyn Fn(usize, usize) -> Option<f64>| {
         let a = &problem.matrix;
         let mut values = Vec::new();
@@ -284,9 +277,8 @@ fn the_first_of_several_broken_rows_in_the_given_order_is_reported() {
     let large = |i: usize, j: usize| ([(15, 14), (16, 0)].contains(&(i, j))).then_some(1e60);
     let both = |i: usize, j: usize| if i == 100 { Some(0.0) } else { large(i, j) };
     let one = |a: &Csr, case: &Case| {
-        let pattern = iluk_on(Threads::One, &block_pattern(a), 0, LevelRule::Min, usize::MAX);
         let k = Cpu::sequential();
-        let pattern = Arc::new(pattern.unwrap());
+        let pattern = pattern(a, 0);
         let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
         k.ilu_factor(&mut ilu, a, 0.0).unwrap_err()
     };

@@ -1,12 +1,12 @@
 //! What ranks find beside what is found of the whole matrix.
 
 use super::*;
-use crate::base::choices::{Partition, ReadAs};
+use crate::base::choices::Partition;
 use crate::compute::distributed::communicator::threads::on_ranks;
 use crate::compute::distributed::moves::renumbered;
 use crate::matrix::Csr;
 use crate::methods::schwarz::exact::tests::random;
-use crate::problem::load;
+use crate::problem::samples::problem;
 use crate::symbolic::partition::{divide, divide_exactly, sides};
 use crate::symbolic::scalar_order;
 
@@ -54,7 +54,7 @@ fn grids_are_put_in_order_as_by_one_rank() {
         ("blockpoisson3d:6x5x7,b=3", 3, Partition::Boxes, 6),
         ("poisson3d:16x16x1", 2, Partition::Rows, 7),
     ] {
-        let problem = load(spec, ReadAs::Expanded).unwrap();
+        let problem = problem(spec);
         let a = problem.matrix.clone().in_blocks(b);
         as_of_the_whole(&a, problem.grid, (how, count), &format!("{spec} {how:?}"));
     }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::*;
-use crate::base::choices::{Format, Partition};
-use crate::case::{Case, ReadAs};
+use crate::base::choices::Format;
+use crate::case::Case;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, OneRank, threads::on_ranks};
@@ -13,26 +13,7 @@ use crate::compute::distributed::moves::with_layers;
 use crate::compute::krylov::{self, Stop, System};
 use crate::compute::{Operations, Products, Storage as _, Vectors};
 use crate::methods::{precond, solver};
-use crate::problem::load;
-use crate::symbolic::partition;
-
-/// A system in the order of its subdomains, with their first block rows.
-struct Divided {
-    a: Csr,
-    starts: Vec<usize>,
-}
-
-/// The grid of a problem cut into boxes, numbered one by one.
-fn boxes(spec: &str, block_size: usize, count: usize) -> Divided {
-    let problem = load(spec, ReadAs::Expanded).unwrap();
-    let a = problem.matrix.in_blocks(block_size);
-    let found = partition::divide(&a, Partition::Boxes, problem.grid, count, false).unwrap();
-    let a = match found.unknowns(block_size) {
-        Some(order) => a.permuted(&order).in_blocks(block_size),
-        None => a, // the boxes are ranges of rows
-    };
-    Divided { a, starts: found.starts }
-}
+use crate::problem::samples::{Divided, boxes, matrix, positive};
 
 fn case(solver: &str, precond: &str, fill: usize) -> Case {
     let restart = 20;
@@ -64,11 +45,6 @@ fn solve<K: Operations + 'static>(
     let mut solution = vec![0.0; n];
     k.download(&x, &mut solution);
     (residuals, solution)
-}
-
-/// The right-hand side of all unknowns, no two of them equal.
-fn rhs(n: usize) -> Vec<f64> {
-    (0..n).map(|i| 1.0 + ((i * 7919 + 13) % 1009) as f64 / 1009.0).collect()
 }
 
 /// On so many ranks, with so many layers of overlap.
@@ -113,7 +89,7 @@ const SYSTEMS: [(&str, usize, usize); 3] =
 fn the_number_of_ranks_changes_no_bit() {
     for (spec, b, count) in SYSTEMS {
         let system = boxes(spec, b, count);
-        let rhs = rhs(system.a.rows());
+        let rhs = positive(system.a.rows());
         for (solver, precond) in
             [("gmres", "bilu"), ("bicgstab", "bilu"), ("idr", "jacobi"), ("gmres", "sweeps")]
         {
@@ -135,7 +111,7 @@ fn the_number_of_ranks_changes_no_bit() {
 fn numbers_beyond_32_bits_change_no_bit() {
     for (spec, b, count) in SYSTEMS {
         let system = boxes(spec, b, count);
-        let rhs = rhs(system.a.rows());
+        let rhs = positive(system.a.rows());
         let starts = system.starts.iter().map(|start| 5_000_000_000 + start).collect();
         let far = Divided { a: system.a.clone(), starts };
         for overlap in [0, 2] {
@@ -151,9 +127,9 @@ fn numbers_beyond_32_bits_change_no_bit() {
 #[test]
 fn one_subdomain_is_one_cpu_thread_bit_for_bit() {
     for (spec, b, _) in SYSTEMS {
-        let problem = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let problem = matrix(spec);
         let system = Divided { a: problem.in_blocks(b), starts: vec![0, problem.rows() / b] };
-        let (a, rhs) = (Arc::new(system.a.clone()), rhs(system.a.rows()));
+        let (a, rhs) = (Arc::new(system.a.clone()), positive(system.a.rows()));
         for solver in ["gmres", "bicgstab", "idr"] {
             let case = case(solver, "bilu", 1);
             let k = Cpu::sequential();
@@ -172,7 +148,7 @@ fn one_subdomain_is_one_cpu_thread_bit_for_bit() {
 fn products_are_those_of_the_whole_matrix() {
     for (spec, b, count) in SYSTEMS {
         let Divided { a, starts } = &boxes(spec, b, count);
-        let (x, mut expected) = (rhs(a.rows()), vec![0.0; a.rows()]);
+        let (x, mut expected) = (positive(a.rows()), vec![0.0; a.rows()]);
         a.multiply(&x, &mut expected);
         for ranks in [1, 2, 4] {
             let parts = on_ranks(ranks, |rank| {

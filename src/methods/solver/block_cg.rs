@@ -113,10 +113,7 @@ impl<K: Operations> BlockCg<K> {
             if !first {
                 let residual = block::worst(&residuals(of_w, &c, columns), initial);
                 let end = judge.step(residual * scale);
-                let end = end.or_else(|| {
-                    judge.iterations.is_multiple_of(LONG_CYCLE).then(|| judge.cycle()).flatten()
-                });
-                if let Some(end) = end {
+                if let Some(end) = end.or_else(|| judge.cycle_of(LONG_CYCLE)) {
                     return end;
                 }
             }

@@ -3,6 +3,7 @@
 
 use super::block::{self, Block, operations};
 use super::block_least_squares::BlockLeastSquares;
+use super::gmres::EXHAUSTED;
 use super::gram::{self, negated};
 use super::{MAX_RESTART, Method};
 use crate::base::choices::Side;
@@ -25,9 +26,6 @@ pub(crate) const METHOD: Method = Method {
     compared: &[],
     ..Method::PLAIN
 };
-
-/// Breakdown of a block that depends on the others.
-const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
 
 /// The part of a column's norm that one pass of Gram-Schmidt must leave: it loses as many digits.
 const KEPT: f64 = 1e-2;

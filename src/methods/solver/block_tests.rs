@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{lookup, method};
-use crate::base::choices::{Format, ReadAs, Side};
+use crate::base::choices::{Format, Side};
 use crate::case::Case;
 use crate::compute::cpu::Cpu;
 use crate::compute::krylov::{Outcome, Settings, SolveEnd, Stop, System};
@@ -9,6 +9,7 @@ use crate::compute::{Storage as _, Vectors as _};
 use crate::matrix::Csr;
 use crate::methods::precond::{self, Setup};
 use crate::problem;
+use crate::problem::samples::matrix;
 
 const RTOL: f64 = 1e-11;
 
@@ -60,7 +61,7 @@ fn eliminated(a: &[f64], b: &[f64], n: usize, columns: usize) -> Vec<f64> {
     x
 }
 
-fn solved(case: &Case, a: &Arc<Csr>, b: &[f64]) -> (Outcome, Vec<f64>) {
+pub(super) fn solved(case: &Case, a: &Arc<Csr>, b: &[f64]) -> (Outcome, Vec<f64>) {
     let k = Cpu::sequential();
     let a = &Arc::new(a.in_blocks(case.block_size));
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
@@ -91,8 +92,8 @@ fn near(x: &[f64], want: &[f64], tolerance: f64) {
 
 #[test]
 fn with_one_right_hand_side_they_iterate_as_the_methods_of_one() {
-    let spd = problem::load("poisson3d:11", ReadAs::Expanded).unwrap().matrix;
-    let general = problem::load("convdiff3d:11", ReadAs::Expanded).unwrap().matrix;
+    let spd = matrix("poisson3d:11");
+    let general = matrix("convdiff3d:11");
     let n = spd.rows();
     let b = random(n, 1, 3);
     for (block, plain, a, preconds) in [
@@ -140,7 +141,7 @@ fn solutions_are_those_of_elimination() {
 
 #[test]
 fn equal_and_zero_columns_cost_no_iterations() {
-    let a = problem::load("poisson3d:9", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("poisson3d:9");
     let n = a.rows();
     let two = random(n, 2, 5);
     // columns 0 and 3 are the same, 1 is zero, 4 is a sum of others
@@ -163,7 +164,7 @@ fn equal_and_zero_columns_cost_no_iterations() {
 
 #[test]
 fn blocks_take_fewer_iterations_and_end_with_the_space() {
-    let a = problem::load("poisson3d:12", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("poisson3d:12");
     let b = random(a.rows(), 8, 2);
     let first: Vec<f64> = b.iter().step_by(8).copied().collect();
     for (block, plain) in [("block-cg", "cg"), ("block-gmres", "gmres")] {
@@ -185,7 +186,7 @@ fn blocks_take_fewer_iterations_and_end_with_the_space() {
 
 #[test]
 fn columns_of_different_size_converge_each() {
-    let a = problem::load("poisson3d:8", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("poisson3d:8");
     let n = a.rows();
     let scales = [1.0, 1e-9, 1e6];
     let b = random(n, 3, 8);
@@ -206,7 +207,7 @@ fn columns_of_different_size_converge_each() {
 
 #[test]
 fn powers_of_two_of_near_and_equal_columns_change_no_iteration() {
-    let a = problem::load("poisson3d:8", ReadAs::Expanded).unwrap().matrix;
+    let a = matrix("poisson3d:8");
     let three = random(a.rows(), 3, 4);
     // two columns that nearly are one, and one twice
     let columns = |v: &[f64]| [1.0 + 0.05 * v[0], 1.0 + 0.05 * v[1], v[2], v[2]];

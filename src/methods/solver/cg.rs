@@ -3,7 +3,7 @@
 //! residual `P r`, and the solution's part in the vectors is found at the end.
 
 use super::projections::Projections;
-use super::{Advised, Method};
+use super::{Advised, Method, from_zero, vectors_of};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
@@ -67,12 +67,8 @@ impl<K: Operations> Solver<K> for Cg<K> {
         monitor: &mut dyn Monitor,
     ) -> Outcome {
         let Self { settings, r, z, p, q, n, solved } = self;
-        let mut scalars = [0.0; 4];
-        k.fill(x, 0.0);
-        k.copy(s.b, r);
-        k.norm(r, NORM);
-        k.read(RHO[0], &mut scalars);
-        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, scalars[3]);
+        let initial = from_zero(k, s, x, r, NORM);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, initial);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
@@ -82,8 +78,7 @@ impl<K: Operations> Solver<K> for Cg<K> {
         {
             // without room for these vectors the other way is left
             if solved.is_none() {
-                let more: Result<Vec<_>> = (0..4).map(|_| k.vector(*n)).collect();
-                *solved = more.ok().and_then(|vectors| vectors.try_into().ok());
+                *solved = vectors_of(k, *n).ok();
             }
             if let Some(solved) = solved {
                 let end = Self::iterate_through(k, m, [r, z, p, q], solved, x, &mut judge);
@@ -93,7 +88,7 @@ impl<K: Operations> Solver<K> for Cg<K> {
         // of what the vectors alone solve nothing is left to iterate on
         let mut end = None;
         if let Some(deflation) = s.deflation {
-            let sizes = (scalars[3], settings.stop.rtol);
+            let sizes = (initial, settings.stop.rtol);
             let (new, norm) = Projections::start(k, deflation, [r, z, q], sizes, [PQ, NORM]);
             projections = Some(new);
             end = judge.between(norm);
@@ -197,6 +192,5 @@ fn ended(scalars: &[f64; 4], iteration: usize, judge: &mut ConvergenceMonitor) -
     if pq <= 0.0 {
         return Some(SolveEnd::Breakdown(NO_PQ));
     }
-    let end = judge.step(scalars[3]);
-    end.or_else(|| judge.iterations.is_multiple_of(LONG_CYCLE).then(|| judge.cycle()).flatten())
+    judge.step(scalars[3]).or_else(|| judge.cycle_of(LONG_CYCLE))
 }

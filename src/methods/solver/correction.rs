@@ -54,12 +54,8 @@ impl<K: Operations> Solver<K> for Correction<K> {
             k.axpby(Coef::ONE, xi, Coef::ONE, x);
             // r = b - A x
             s.m.residual(k, s.a, x, s.b, r);
-            if let Some(end) = judge.step(norm(k, r, NORM)) {
-                return judge.outcome(end);
-            }
-            if judge.iterations.is_multiple_of(CYCLE)
-                && let Some(end) = judge.cycle()
-            {
+            let end = judge.step(norm(k, r, NORM));
+            if let Some(end) = end.or_else(|| judge.cycle_of(CYCLE)) {
                 return judge.outcome(end);
             }
         }

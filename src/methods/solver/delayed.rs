@@ -39,7 +39,7 @@ pub(super) struct Delayed {
     found: Vec<f64>,
 }
 
-fn dot(x: &[f64], y: &[f64]) -> f64 {
+pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 

@@ -35,8 +35,9 @@ const COLUMN: Slot = Slot(8);
 /// Largest restart: a column and its corrections must fit into the slots.
 pub(crate) const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
 
-/// Breakdown of a column that depends on the others.
-const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
+/// Breakdown of a column, or a block of them, that depends on the others.
+pub(super) const EXHAUSTED: &str =
+    "the Krylov space is exhausted: the preconditioned matrix is singular";
 
 /// GMRES with its basis.
 pub(super) struct Gmres<K: Operations> {

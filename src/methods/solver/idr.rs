@@ -206,12 +206,7 @@ impl<K: Operations> Solver<K> for Idr<K> {
                 Ok(norm) => norm,
                 Err(what) => return judge.outcome(SolveEnd::Breakdown(what)),
             };
-            if let Some(end) = judge.step(norm) {
-                return judge.outcome(end);
-            }
-            if judge.iterations.is_multiple_of(CYCLE)
-                && let Some(end) = judge.cycle()
-            {
+            if let Some(end) = judge.step(norm).or_else(|| judge.cycle_of(CYCLE)) {
                 return judge.outcome(end);
             }
         }
@@ -242,35 +237,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::choices::ReadAs;
     use crate::case::Case;
-    use crate::compute::cpu::{Cpu, invert_block};
-    use crate::compute::krylov::Stop;
-    use crate::compute::{Storage as _, Vectors as _};
+    use crate::compute::cpu::invert_block;
     use crate::matrix::Csr;
-    use crate::methods::precond::{self, Setup};
-    use crate::methods::solver::{bicgstab, lookup};
-    use crate::problem::load;
+    use crate::methods::solver::bicgstab;
+    use crate::methods::solver::block_tests::solved;
+    use crate::problem::samples::matrix;
 
     fn solve(solver: &str, precond: &str, a: &Arc<Csr>, rhs: &[f64]) -> (Outcome, Vec<f64>) {
-        let (k, n) = (&Cpu::sequential(), a.rows());
-        let case = Case { precond: precond.into(), ..Case::default() };
-        let setup = precond::lookup::<Cpu>(precond).unwrap();
-        let m = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut () });
-        let m = m.unwrap_or_else(|e| panic!("{e:?}"));
-        let matrix = k.matrix(a, case.format).unwrap();
-        let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
-        k.upload(rhs, &mut b);
-        let stop = Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None };
-        let settings = case.solver_settings(stop);
-        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
-        let outcome = lookup::<Cpu>(solver).unwrap()(k, &settings, n).unwrap().solve(
-            k,
-            &system,
-            &mut x,
-            &mut (),
-        );
-        (outcome, x.to_vec())
+        let case = Case { solver: solver.into(), precond: precond.into(), ..Case::default() };
+        solved(&Case { rtol: 1e-10, ..case }, a, rhs)
     }
 
     fn right_hand_side(n: usize) -> Vec<f64> {
@@ -281,7 +257,7 @@ mod tests {
     fn it_finds_the_solution_of_elimination() {
         for spec in ["convdiff3d:5x4x4,px=0.4", "fem-p1:9x8", "poisson3d:3x1x1", "poisson3d:1x1x1"]
         {
-            let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+            let a = matrix(spec);
             let (n, b) = (a.rows(), right_hand_side(a.rows()));
             let mut inverse: Vec<f64> =
                 (0..n * n).map(|e| a.get(e % n, e / n).unwrap_or(0.0)).collect();
@@ -304,7 +280,7 @@ mod tests {
     #[test]
     fn it_takes_no_more_products_than_bicgstab_by_much() {
         for spec in ["convdiff3d:14,px=0.4,py=-0.3", "poisson3d:16", "fem-p1:30x31"] {
-            let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+            let a = matrix(spec);
             let b = right_hand_side(a.rows());
             for precond in ["none", "bilu"] {
                 let (own, _) = solve(METHOD.name, precond, &a, &b);

@@ -245,6 +245,12 @@ fn norm<K: Operations>(k: &K, x: &K::Vector, slot: Slot) -> f64 {
     found[0]
 }
 
+/// So many vectors of `n` numbers.
+fn vectors_of<K: Operations, const N: usize>(k: &K, n: usize) -> Result<[K::Vector; N]> {
+    let made = (0..N).map(|_| k.vector(n)).collect::<Result<Vec<_>>>()?;
+    Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as asked for")))
+}
+
 /// Sets x to zero and r to its residual; the norm of r.
 fn from_zero<K: Operations>(
     k: &K,

@@ -80,10 +80,7 @@ impl Orthogonality {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn dot(x: &[f64], y: &[f64]) -> f64 {
-        x.iter().zip(y).map(|(x, y)| x * y).sum()
-    }
+    use crate::methods::solver::delayed::dot;
 
     /// Arnoldi's method with one pass on a diagonal matrix that keeps a part of each vector only, beside the
     /// estimate of what is lost.

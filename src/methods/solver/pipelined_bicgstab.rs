@@ -3,7 +3,7 @@
 
 use super::bicgstab::BREAKDOWNS;
 use super::replacement::Replacement;
-use super::{Method, from_zero};
+use super::{Method, from_zero, vectors_of};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
@@ -64,21 +64,8 @@ struct Step {
 
 impl<K: Operations> PipelinedBiCgStab<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
-        let v = || k.vector(n);
-        let vectors = Vectors {
-            r: v()?,
-            hat_r: v()?,
-            w: v()?,
-            hat_w: v()?,
-            t: v()?,
-            hat_p: v()?,
-            s: v()?,
-            hat_s: v()?,
-            z: v()?,
-            hat_z: v()?,
-            v: v()?,
-            shadow: v()?,
-        };
+        let [r, hat_r, w, hat_w, t, hat_p, s, hat_s, z, hat_z, v, shadow] = vectors_of(k, n)?;
+        let vectors = Vectors { r, hat_r, w, hat_w, t, hat_p, s, hat_s, z, hat_z, v, shadow };
         Ok(Self { settings: settings.clone(), vectors })
     }
 }
@@ -179,9 +166,7 @@ impl<K: Operations> Vectors<K> {
                     Some(end) => return end,
                     None => {}
                 }
-                if judge.iterations.is_multiple_of(CYCLE)
-                    && let Some(end) = judge.cycle()
-                {
+                if let Some(end) = judge.cycle_of(CYCLE) {
                     return end;
                 }
             }

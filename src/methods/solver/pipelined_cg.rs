@@ -3,7 +3,7 @@
 
 use super::cg::{LONG_CYCLE, NEGATIVE_RHO, NO_PQ, NO_RHO};
 use super::replacement::Replacement;
-use super::{Method, from_zero};
+use super::{Method, from_zero, vectors_of};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
@@ -48,19 +48,8 @@ struct Vectors<K: Operations> {
 
 impl<K: Operations> PipelinedCg<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
-        let v = || k.vector(n);
-        let vectors = Vectors {
-            r: v()?,
-            u: v()?,
-            w: v()?,
-            m: v()?,
-            n: v()?,
-            p: v()?,
-            s: v()?,
-            q: v()?,
-            z: v()?,
-        };
-        Ok(Self { settings: settings.clone(), vectors })
+        let [r, u, w, m, n, p, s, q, z] = vectors_of(k, n)?;
+        Ok(Self { settings: settings.clone(), vectors: Vectors { r, u, w, m, n, p, s, q, z } })
     }
 }
 
@@ -158,9 +147,7 @@ impl<K: Operations> Vectors<K> {
                     Some(end) => return end,
                     None => {}
                 }
-                if judge.iterations.is_multiple_of(LONG_CYCLE)
-                    && let Some(end) = judge.cycle()
-                {
+                if let Some(end) = judge.cycle_of(LONG_CYCLE) {
                     return end;
                 }
             }

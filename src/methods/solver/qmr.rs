@@ -1,7 +1,7 @@
 //! Quasi-minimal residuals without look-ahead with coupled two-term recurrences (Freund and Nachtigal
 //! 1994, SIAM J. Sci. Comput. 15, in the form of Barrett et al. 1994, Templates, section 2.3.9).
 
-use super::{Method, Steps};
+use super::{Method, Steps, vectors_of};
 use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
@@ -96,20 +96,8 @@ pub(super) struct Qmr<K: Operations> {
 
 impl<K: Operations> Qmr<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
-        let v = || k.vector(n);
-        Ok(Self {
-            settings: settings.clone(),
-            r: v()?,
-            v: v()?,
-            w: v()?,
-            hat: v()?,
-            p: v()?,
-            q: v()?,
-            ap: v()?,
-            d: v()?,
-            s: v()?,
-            work: v()?,
-        })
+        let [r, v, w, hat, p, q, ap, d, s, work] = vectors_of(k, n)?;
+        Ok(Self { settings: settings.clone(), r, v, w, hat, p, q, ap, d, s, work })
     }
 
     /// Begins with the residual in `r`.
@@ -244,12 +232,7 @@ impl<K: Operations> Solver<K> for Qmr<K> {
                 if epsilon == 0.0 {
                     return judge.outcome(SolveEnd::Breakdown(BREAKDOWNS[2]));
                 }
-                if let Some(end) = judge.step(norm) {
-                    return judge.outcome(end);
-                }
-                if judge.iterations.is_multiple_of(CYCLE)
-                    && let Some(end) = judge.cycle()
-                {
+                if let Some(end) = judge.step(norm).or_else(|| judge.cycle_of(CYCLE)) {
                     return judge.outcome(end);
                 }
                 if let Some(what) = broken(found) {
@@ -317,20 +300,20 @@ fn advance(found: Found) -> [Step; 25] {
 mod tests {
     use super::super::lookup;
     use super::*;
-    use crate::base::choices::{Format, Orthogonalisation, ReadAs};
+    use crate::base::choices::{Format, Orthogonalisation};
     use crate::case::Case;
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::Stop;
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond;
     use crate::methods::precond::Setup;
-    use crate::problem::load;
+    use crate::problem::samples::matrix;
     use std::sync::Arc;
 
     /// Residual history and solution of a method without a preconditioner.
     fn history(solver: &str, spec: &str) -> (Vec<f64>, Vec<f64>) {
         let k = Cpu::sequential();
-        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = matrix(spec);
         let at = Arc::new(a.transposed());
         let n = a.rows();
         let setup = || {

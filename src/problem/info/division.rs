@@ -87,12 +87,12 @@ pub fn division(a: &Csr, divided: &Divided) -> Division {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{Partition, ReadAs};
-    use crate::problem::load;
+    use crate::base::choices::Partition;
+    use crate::problem::samples::problem;
     use crate::symbolic::partition::divide;
 
     fn of(spec: &str, block_size: usize, how: Partition, count: usize) -> Division {
-        let problem = load(spec, ReadAs::Expanded).unwrap();
+        let problem = problem(spec);
         let a = problem.matrix.in_blocks(block_size);
         division(&a, &divide(&a, how, problem.grid, count, false).unwrap())
     }

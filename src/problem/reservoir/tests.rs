@@ -3,15 +3,15 @@ use crate::base::choices::ReadAs;
 use crate::matrix::bsr::pad;
 use crate::matrix::{Bdia, Csr};
 use crate::problem::load;
+use crate::problem::samples;
 
 fn generated(spec: &str) -> (Csr, Vec<f64>) {
-    let made = build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap();
+    let made = samples::generated(&GENERATOR, spec).unwrap();
     (made.matrix, made.rhs.unwrap())
 }
 
 fn error(spec: &str) -> String {
-    let arguments = GENERATOR.arguments(spec);
-    arguments.and_then(|arguments| build(&arguments, Piece::WHOLE)).unwrap_err().to_string()
+    samples::refused(&GENERATOR, spec)
 }
 
 const PLAIN: Arrangement = Arrangement { half_bias: false, without_wells: false };

@@ -5,9 +5,8 @@ use crate::base::measure::median;
 use crate::bench::advise::peers::OfPeer;
 use crate::bench::advise::space::tests::space;
 use crate::bench::advise::{Found, Structure};
-use crate::case::ReadAs;
 use crate::matrix::SYMMETRY_TOLERANCE;
-use crate::problem::load;
+use crate::problem::samples::problem;
 use crate::record::Record;
 
 const SPEC: &str = "poisson3d:4";
@@ -37,7 +36,7 @@ fn finalist(case: &Case, rounds: &[f64]) -> Finalist {
 }
 
 fn advice(tried: Vec<Tried>, finalists: Vec<Finalist>) -> Advice {
-    let structure = Structure::of(&load(SPEC, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
+    let structure = Structure::of(&problem(SPEC), SYMMETRY_TOLERANCE);
     let space = space(SPEC, &[("precond", "bilu"), ("solver", "cg"), ("block-size", "1")]);
     let found = Found { combinations: tried.len(), tried, ..Found::default() };
     let (peers, missing, seconds, compile_s) = (Vec::new(), Vec::new(), 1.0, 0.0);

@@ -159,17 +159,21 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::BlockIlu;
-    use crate::base::choices::{FactorPrecision, LevelRule, ReadAs};
+    use crate::base::choices::{FactorPrecision, LevelRule};
     use crate::compute::Breakdown;
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
     use crate::matrix::pattern::{Pattern, block_pattern};
-    use crate::problem;
+    use crate::problem::samples::{matrix, pattern};
     use crate::symbolic::{FillPattern, iluk};
 
     /// The numbers of L, D^-1 and U' on a pattern.
-    fn factors(a: &Csr, pattern: FillPattern, shift: f64) -> Result<[Vec<u64>; 3], Breakdown> {
-        let mut ilu = BlockIlu::new(&Arc::new(pattern), FactorPrecision::Float64, false);
+    fn factors(
+        a: &Csr,
+        pattern: &Arc<FillPattern>,
+        shift: f64,
+    ) -> Result<[Vec<u64>; 3], Breakdown> {
+        let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, false);
         ilu.factor(a, shift, true)?;
         let Values::Double(blocks) = &ilu.values else { unreachable!("float64") };
         let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect();
@@ -177,21 +181,21 @@ mod tests {
     }
 
     /// The same pattern, of which nothing is known.
-    fn plain(p: &FillPattern) -> FillPattern {
+    fn plain(p: &FillPattern) -> Arc<FillPattern> {
         let half = |p: &Pattern| Pattern::new(p.row_ptr.to_vec(), p.col_ind.to_vec());
-        FillPattern::new(half(&p.lower), half(&p.upper), p.no_diagonal.clone())
+        FillPattern::new(half(&p.lower), half(&p.upper), p.no_diagonal.clone()).into()
     }
 
     #[test]
     fn factors_have_the_bits_of_those_without_a_plan() {
         for spec in ["convdiff3d:9x7x6", "poisson3d:30x5x4", "poisson3d:50x1x1", "fem-p1:12x9"] {
-            let a = problem::load(spec, ReadAs::Expanded).expect("a generator").matrix;
+            let a = matrix(spec);
             for k in 0..4 {
                 for rule in [LevelRule::Min, LevelRule::Overwrite] {
-                    let p = iluk(&block_pattern(&a), k, rule, usize::MAX).expect("small");
+                    let p = Arc::new(iluk(&block_pattern(&a), k, rule, usize::MAX).expect("small"));
                     assert!(p.lower.repeated(2..3) + p.upper.repeated(2..3) > 0, "{spec}");
-                    let without = factors(&a, plain(&p), 0.01).expect("pivots");
-                    assert_eq!(factors(&a, p, 0.01).expect("pivots"), without, "{spec}, {k}");
+                    let without = factors(&a, &plain(&p), 0.01).expect("pivots");
+                    assert_eq!(factors(&a, &p, 0.01).expect("pivots"), without, "{spec}, {k}");
                 }
             }
         }
@@ -199,8 +203,8 @@ mod tests {
 
     #[test]
     fn another_matrix_on_the_pattern_is_not_taken_for_one_that_repeats() {
-        let a = problem::load("poisson3d:20x5x4", ReadAs::Expanded).expect("a generator").matrix;
-        let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).expect("small");
+        let a = matrix("poisson3d:20x5x4");
+        let p = pattern(&a, 1);
         // without some entries, with one outside the pattern
         let other = |outside: bool| {
             let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -220,23 +224,22 @@ mod tests {
             }
             Csr::new(400, 400, row_ptr, col_ind, values).expect("valid")
         };
-        let without = factors(&other(false), plain(&p), 0.0).expect("pivots");
+        let without = factors(&other(false), &plain(&p), 0.0).expect("pivots");
         let other = other(true);
-        assert_eq!(factors(&other, plain(&p), 0.0).expect("pivots"), without);
-        assert_eq!(factors(&other, p, 0.0).expect("pivots"), without);
+        assert_eq!(factors(&other, &plain(&p), 0.0).expect("pivots"), without);
+        assert_eq!(factors(&other, &p, 0.0).expect("pivots"), without);
     }
 
     #[test]
     fn a_zero_pivot_names_its_row() {
-        let mut a =
-            problem::load("poisson3d:60x1x1", ReadAs::Expanded).expect("a generator").matrix;
+        let mut a = matrix("poisson3d:60x1x1");
         let a = Arc::make_mut(&mut a);
-        let p = iluk(&block_pattern(a), 0, LevelRule::Min, usize::MAX).expect("small");
+        let p = pattern(a, 0);
         // row 40 loses its couplings and its diagonal
         let range = a.row_ptr()[40] as usize..a.row_ptr()[41] as usize;
         a.values_mut()[range].fill(0.0);
-        let broken = |p| factors(a, p, 0.0).expect_err("a zero pivot");
-        assert_eq!(broken(plain(&p)), broken(p.clone()));
-        assert!(matches!(broken(p), Breakdown::Singular(at) if at.row == 40));
+        let broken = |p: &Arc<FillPattern>| factors(a, p, 0.0).expect_err("a zero pivot");
+        assert_eq!(broken(&plain(&p)), broken(&p));
+        assert!(matches!(broken(&p), Breakdown::Singular(at) if at.row == 40));
     }
 }

@@ -125,21 +125,17 @@ pub(super) fn factor<S: Simd>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::BlockIlu;
-    use crate::base::choices::{FactorPrecision, LevelRule, ReadAs};
+    use crate::base::choices::FactorPrecision;
     use crate::compute::Breakdown;
     use crate::compute::cpu::trsv;
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     /// Bits of L, D^-1, U', and of what they make of a vector, with supernodes and without.
     fn both(a: &Csr, k: usize) -> Result<[Vec<u64>; 2], Breakdown> {
-        let pattern = Arc::new(iluk(&block_pattern(a), k, LevelRule::Min, usize::MAX).unwrap());
+        let pattern = pattern(a, k);
         let mut made = [true, false].map(|with| {
             let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
             assert!(ilu.supernodes.is_some());
@@ -174,7 +170,7 @@ mod tests {
             "blockpoisson3d:5,b=4",
             "blockpoisson3d:4,b=7",
         ] {
-            let a = problem::load(spec, ReadAs::Expanded).expect(spec).matrix;
+            let a = matrix(spec);
             let a = a.in_blocks(1);
             for k in 0..4 {
                 let [with, without] = both(&a, k).expect("pivots");
@@ -185,13 +181,12 @@ mod tests {
 
     #[test]
     fn a_zero_pivot_within_a_supernode_names_its_row() {
-        let a =
-            problem::load("blockpoisson3d:4,b=3", ReadAs::Expanded).expect("a generator").matrix;
+        let a = matrix("blockpoisson3d:4,b=3");
         let mut a = a.in_blocks(1);
         let range = a.row_ptr()[40] as usize..a.row_ptr()[41] as usize;
         a.values_mut()[range].fill(0.0);
         // without the shift of the other test
-        let pattern = Arc::new(iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).unwrap());
+        let pattern = pattern(&a, 0);
         let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
         let broken = ilu.factor(&a, 0.0, true).expect_err("a zero pivot");
         assert!(matches!(broken, Breakdown::Singular(at) if at.row == 40), "{broken:?}");

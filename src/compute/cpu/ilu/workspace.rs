@@ -118,12 +118,11 @@ mod tests {
 
     use super::super::BlockIlu;
     use super::*;
-    use crate::base::choices::{FactorPrecision, LevelRule, ReadAs};
+    use crate::base::choices::FactorPrecision;
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
     use crate::matrix::pattern::block_pattern;
-    use crate::problem;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     fn factors(a: &Csr, pattern: &Arc<FillPattern>, parallel: bool) -> Vec<u64> {
         let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, parallel);
@@ -155,10 +154,9 @@ mod tests {
     fn few_places_give_the_factors_of_many() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("threads");
         for (spec, b) in [("poisson3d:16x15x60", 1), ("blockpoisson3d:12x11x40,b=3", 3)] {
-            let grid = problem::load(spec, ReadAs::Expanded).expect(spec).matrix.in_blocks(b);
+            let grid = matrix(spec).in_blocks(b);
             for k in 0..3 {
-                let pattern = iluk(&block_pattern(&grid), k, LevelRule::Min, usize::MAX);
-                let pattern = Arc::new(pattern.expect("small"));
+                let pattern = pattern(&grid, k);
                 let columns = pool.install(|| Window::of(Threads::Pool, &pattern).1);
                 assert!(4 * columns <= pattern.rows(), "{spec}, k = {k}: {columns}");
                 for a in [grid.clone(), with_far_entries(&grid, columns * b)] {
@@ -172,17 +170,15 @@ mod tests {
 
     #[test]
     fn blocks_that_are_known_to_be_whole_make_the_same_factors() {
-        let load = |spec| problem::load(spec, ReadAs::Expanded).expect(spec).matrix;
         // on the second pattern A has blocks that the factors have not
         for (spec, of, b) in [
             ("blockpoisson3d:6x5x4,b=3", "blockpoisson3d:6x5x4,b=3", 3),
             ("blockpoisson3d:6x5x4,b=4", "blockpoisson3d:120x1x1,b=4", 4),
             ("blockpoisson3d:9x4x3,b=5", "blockpoisson3d:9x4x3,b=5", 5),
         ] {
-            let (a, of) = (load(spec).in_blocks(b), load(of).in_blocks(b));
+            let (a, of) = (matrix(spec).in_blocks(b), matrix(of).in_blocks(b));
             for k in 0..3 {
-                let pattern = iluk(&block_pattern(&of), k, LevelRule::Min, usize::MAX);
-                let pattern = Arc::new(pattern.expect("small"));
+                let pattern = pattern(&of, k);
                 let unknown = a.in_blocks(b);
                 assert!(unknown.whole_pattern(b).is_none());
                 let known = a.in_blocks(b);
@@ -192,7 +188,7 @@ mod tests {
                 assert!(unknown == known, "{spec}, k = {k}");
             }
         }
-        let part = load("poisson3d:6").in_blocks(2);
+        let part = matrix("poisson3d:6").in_blocks(2);
         block_pattern(&part);
         assert!(part.whole_pattern(2).is_none());
     }

@@ -2,12 +2,10 @@ use std::sync::Arc;
 
 use super::super::block::tests::random;
 use super::*;
-use crate::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};
+use crate::case::{FactorPrecision, Format, Trisolve};
 use crate::compute::{Factors as _, Products as _, Storage as _, Vectors as _};
 use crate::matrix::Csr;
-use crate::matrix::pattern::block_pattern;
-use crate::problem;
-use crate::symbolic::iluk;
+use crate::problem::samples::{self, pattern};
 
 const COLUMNS: [usize; 8] = [1, 2, 3, 4, 5, 8, 11, 17];
 
@@ -33,9 +31,7 @@ fn backends() -> [Cpu; 2] {
 
 /// Above the size from which several threads are used.
 fn matrix(block_size: usize) -> Arc<Csr> {
-    let spec = "blockpoisson3d:18,b=2";
-    let a = problem::load(spec, ReadAs::Expanded).unwrap().matrix;
-    Arc::new(crate::matrix::bsr::pad(&a, block_size))
+    Arc::new(crate::matrix::bsr::pad(&samples::matrix("blockpoisson3d:18,b=2"), block_size))
 }
 
 #[test]
@@ -76,7 +72,7 @@ fn every_column_of_a_solve_has_the_bits_of_a_single_one() {
             (1, FactorPrecision::Float32),
         ] {
             let a = matrix(block_size);
-            let pattern = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).unwrap().into();
+            let pattern = pattern(&a, 1);
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             let n = a.rows();

@@ -134,12 +134,10 @@ pub(crate) fn semidefinite_inverse(e: &Csr) -> Result<(Csr, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::ReadAs;
-    use crate::problem::load;
 
     #[test]
     fn the_inverse_is_one_and_leaves_out_what_depends() {
-        let a = load("poisson3d:3x3x2", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("poisson3d:3x3x2");
         let (x, dependent) = semidefinite_inverse(&a).unwrap();
         let product = a.times(&x, Threads::One).unwrap();
         for i in 0..18 {
@@ -150,7 +148,7 @@ mod tests {
         }
         assert_eq!(dependent, 0);
         // singular: constants in the null space; the last row goes
-        let a = load("bubbly:3x2x1,bubbles=0,boundary=neumann", ReadAs::Expanded).unwrap().matrix;
+        let a = matrix("bubbly:3x2x1,bubbles=0,boundary=neumann");
         let (x, dependent) = semidefinite_inverse(&a).unwrap();
         assert_eq!((dependent, x.row(5).0.len(), x.get(0, 5)), (1, 0, None));
         let again = a.times(&x, Threads::One).unwrap().times(&a, Threads::One).unwrap();
@@ -163,6 +161,7 @@ mod tests {
     }
 
     use crate::compute::cpu::block::tests::random;
+    use crate::problem::samples::matrix;
 
     /// `B B' + I` of order n.
     fn definite(n: usize) -> Vec<f64> {

@@ -69,20 +69,16 @@ fn scalar(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs};
     use crate::compute::Trisolve;
     use crate::compute::cpu::Cpu;
     use crate::compute::{Factors as _, Vectors as _};
-    use crate::matrix::pattern::block_pattern;
-    use crate::problem::load;
-    use crate::symbolic::iluk;
+    use crate::problem::samples::{matrix, pattern};
 
     #[test]
     fn extracted_factors_solve_as_the_others_do() {
         for (spec, b) in [("poisson3d:5x4x3", 1), ("blockpoisson3d:4x3x3,b=3", 3)] {
-            let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-            let p = iluk(&block_pattern(&a.in_blocks(b)), 1, LevelRule::Min, usize::MAX).unwrap();
-            let p = Arc::new(p);
+            let a = matrix(spec);
+            let p = pattern(&a.in_blocks(b), 1);
             let f = extracted(Threads::Pool, &p, (&a, 0.0)).unwrap();
             let (k, n) = (Cpu::sequential(), a.rows());
             let double = FactorPrecision::Float64;

@@ -102,9 +102,7 @@ fn incomplete_inverses_are_inverse_on_the_patterns_of_the_factors() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
         for fill in 0..2 {
-            let p = Arc::new(
-                iluk(&block_pattern(&a.in_blocks(b)), fill, LevelRule::Min, usize::MAX).unwrap(),
-            );
+            let p = pattern(&a.in_blocks(b), fill);
             let f = crate::compute::cpu::extracted(Threads::One, &p, (&a, 0.0)).unwrap();
             let w = inverses::triangular(Threads::One, &f.lower).unwrap();
             let v = inverses::triangular(Threads::One, &f.upper.transposed()).unwrap().transposed();
@@ -139,7 +137,7 @@ fn incomplete_inverses_are_inverse_on_the_patterns_of_the_factors() {
 fn as_many_sweeps_as_levels_solve_exactly() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
-        let p = iluk(&block_pattern(&a.in_blocks(b)), 0, LevelRule::Min, usize::MAX).unwrap();
+        let p = pattern(&a.in_blocks(b), 0);
         let enough = schedule::levels_lower(&p).max(schedule::levels_upper(&p)) - 1;
         let got = dense_inverse(&format!("sweeps:sweeps={enough}"), &a, b);
         let want = dense_inverse("bilu", &a, b);

@@ -199,8 +199,7 @@ fn ilut_is_the_textbooks() {
 fn dropping_on_levels_is_ilut_on_their_pattern() {
     for (b, fill, tau) in [(1, 0, 0.1), (1, 2, 0.01), (2, 1, 0.05), (3, 1, 1e-9)] {
         let a = random(30 / b, b, 7);
-        let pattern = iluk(&block_pattern(&a.in_blocks(b)), fill, LevelRule::Min, usize::MAX);
-        let whole = pattern.unwrap().whole();
+        let whole = pattern(&a.in_blocks(b), fill).whole();
         let admitted = |i: usize, j: usize| whole.row(i).contains(&(j as u32));
         let (m, blocks) = textbook(&dense_of(&a, b), b, (tau, usize::MAX), admitted);
         let case = Case { fill, drop_tolerance: tau, ..case("bilu", b) };

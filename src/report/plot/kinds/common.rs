@@ -116,6 +116,12 @@ pub(super) fn called(case: &Case, settings: &[&Setting], names: &Names) -> Strin
     short(if name.is_empty() { &case.backend } else { &name })
 }
 
+/// The same, but for its matrix where nothing else differs.
+pub(super) fn or_matrix(case: &Case, settings: &[&Setting], names: &Names) -> String {
+    let name = name(case, settings, names);
+    short(if name.is_empty() { names.get(&case.matrix) } else { &name })
+}
+
 /// The same figure with its bars below each other, where they have no room beside each other.
 pub(super) fn fitted(figure: Figure) -> Figure {
     if figure.marks != Marks::Bars || !too_wide(&figure) {

@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use super::common::{beyond, by_key, differing, family, key_without, name, of_machine, short};
+use super::common::{beyond, by_key, differing, family, key_without, of_machine, or_matrix};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
@@ -85,10 +85,7 @@ fn plot(what: &str, cpu: &str, lines: Vec<Line>, work: fn(&Record) -> f64) -> Op
     let asked = lines.iter().flatten().copied().collect_vec();
     let differ = differing(asked.iter().copied());
     let names = Names::of(asked);
-    let called = |own: &Line| {
-        let label = name(&own[0].case, &differ, &names);
-        short(if label.is_empty() { names.get(&own[0].case.matrix) } else { label.as_str() })
-    };
+    let called = |own: &Line| or_matrix(&own[0].case, &differ, &names);
     let left_out =
         beyond(&mut lines, LINES).iter().map(|own| LeftOut::alone(called(own))).collect();
     let panel = |y: &str, which: usize| {

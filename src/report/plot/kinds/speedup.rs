@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use itertools::Itertools as _;
 
 use super::common::{
-    beyond, by_key, differing, fitted, geometric_mean, name, of_batch, repetitions, short,
-    solve_interval, spacing, without,
+    beyond, by_key, differing, fitted, geometric_mean, name, of_batch, or_matrix, repetitions,
+    short, solve_interval, spacing, without,
 };
 use super::{Kind, Plot};
 use crate::base::units::plural;
@@ -94,10 +94,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let settings = without(&differ, &[&["matrix"], &variants[..]].concat());
     let names = Names::of(&batch.records);
     for ratio in &mut ratios {
-        let case = &ratio.record.case;
-        let name = name(case, &settings, &names);
-        ratio.category =
-            short(if name.is_empty() { names.get(&case.matrix) } else { name.as_str() });
+        ratio.category = or_matrix(&ratio.record.case, &settings, &names);
     }
     let variants: Vec<&Setting> =
         differ.into_iter().filter(|s| variants.contains(&s.name)).collect();

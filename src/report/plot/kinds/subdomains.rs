@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use super::common::{beyond, by_key, differing, key_without, name, of_batch, short, without};
+use super::common::{beyond, by_key, differing, key_without, of_batch, or_matrix, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
@@ -35,10 +35,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let asked = lines.iter().flat_map(|(_, own)| own.iter().copied()).collect_vec();
     let differ = without(&differing(asked), &["subdomains"]);
     let names = Names::of(&batch.records);
-    let called = |r: &Record| {
-        let label = name(&r.case, &differ, &names);
-        short(if label.is_empty() { names.get(&r.case.matrix) } else { label.as_str() })
-    };
+    let called = |r: &Record| or_matrix(&r.case, &differ, &names);
     let rest = beyond(&mut lines, LINES);
     let left_out = rest.iter().map(|(_, own)| LeftOut::alone(called(own[0]))).collect();
     let series = lines.iter().map(|(_, own)| {

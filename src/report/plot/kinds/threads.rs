@@ -1,6 +1,6 @@
 //! Speedup of a backend with more threads.
 
-use super::common::{beyond, by_key, differing, name, of_machine, repetitions, short, without};
+use super::common::{beyond, by_key, differing, of_machine, or_matrix, repetitions, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::Case;
@@ -58,10 +58,7 @@ fn plot(cpu: &str, mut lines: Vec<(String, Vec<&Record>)>) -> Plot {
     let asked: Vec<&Record> = lines.iter().flat_map(|(_, own)| own.iter().copied()).collect();
     let differ = without(&differing(asked.iter().copied()), &["backend", "threads"]);
     let names = Names::of(asked);
-    let called = |case: &Case| {
-        let label = name(case, &differ, &names);
-        short(if label.is_empty() { names.get(&case.matrix) } else { label.as_str() })
-    };
+    let called = |case: &Case| or_matrix(case, &differ, &names);
     let left_out = beyond(&mut lines, LINES).into_iter();
     let left_out = left_out.map(|(_, own)| LeftOut::alone(called(&own[0].case))).collect();
     let (mut all, mut most) = (Vec::new(), 1.0_f64);
