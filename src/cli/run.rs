@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(message, format!("`{other}` is neither a matrix nor an experiment"));
         assert_eq!(
             hint,
-            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), SciPy (.npz) or PETSc, an experiment's name ends in \
-             .toml"
+            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), NumPy (.npz, .npy) or PETSc, an experiment's name ends in \
+             .toml; `--matrix` names any file"
         );
         assert_eq!(refused(&["a.toml", "b.toml"]).0, "two experiments, `a.toml` and `b.toml`");
         std::fs::write(at("sweep.toml"), "").unwrap();

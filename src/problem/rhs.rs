@@ -198,10 +198,7 @@ fn of_columns(path: &Path, n: usize, count: Option<usize>) -> Result<Vec<f64>> {
         return of_file(path, n);
     }
     let read = read_matrix(path, ReadAs::Expanded)?.matrix;
-    let transposed = |e: Error| match columns == n {
-        true => e.hint(TRANSPOSED),
-        false => e,
-    };
+    let transposed = |e: Error| if columns == n { e.hint(TRANSPOSED) } else { e };
     file::check_length(path, read.rows(), n).map_err(transposed)?;
     check_memory(8 * n.saturating_mul(taken)).map_err(|e| e.in_file(named()))?;
     let mut all = vec![0.0; n * taken];

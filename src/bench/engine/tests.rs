@@ -293,7 +293,7 @@ fn records_of_other_ranks_are_not_gone_on_with() {
     };
     let of_two = [on(&first, Some(2)), on(&other, None)];
     assert_eq!(same_ranks(&[first.clone(), other.clone()], &of_two, 2), Ok(()));
-    assert_eq!(same_ranks(&[other.clone()], &of_two, 1), Ok(()));
+    assert_eq!(same_ranks(std::slice::from_ref(&other), &of_two, 1), Ok(()));
     let error = same_ranks(&[other, first], &of_two, 4).unwrap_err();
     assert_eq!(
         error.to_string(),
