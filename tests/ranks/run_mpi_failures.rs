@@ -25,7 +25,7 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
     let text = run(2, &["poisson3d:4", "--deflation", "subdomain:2"]);
     assert!(text.contains("deflation over ranks is by `subdomains`"), "{text}");
     let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
-    assert!(text.contains("`jacobi` is not exact: it does not run over ranks"), "{text}");
+    assert!(text.contains("`jacobi` has no exact factors over ranks, `bilu` alone has"), "{text}");
     let text =
         run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite", "--fill", "1"]);
     let why = "`exact` with the level rule `overwrite` does not run over ranks";
@@ -39,7 +39,9 @@ fn the_first_rank_reports_errors_once_and_ends_the_others() {
     let text = said(2, 2, &["run", "poisson3d:4", "--backend", "cpu"]);
     assert_eq!(text.matches("2 ranks, and no case that uses them").count(), 1, "{text}");
     let text = said(2, 2, &["run", "poisson3d:4", "--backend", "mpi", "--isolate"]);
-    assert!(text.contains("--isolate on 2 ranks"), "{text}");
+    assert!(text.contains("--isolate or --case-limit on 2 ranks"), "{text}");
+    let text = said(2, 2, &["advise", "poisson3d:4"]);
+    assert_eq!(text.matches("2 ranks, and `advise` uses one process").count(), 1, "{text}");
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn a_rank_that_dies_ends_the_job_and_finished_records_stay() {
     assert_ne!(status.code(), Some(0));
     // the launcher names the rank, the first rank the case
     assert!(said.contains("rank 1") && said.contains("signal 9"), "{said}");
-    assert!(said.contains("asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu"), "{said}");
+    assert!(said.contains("asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu, block size 1, k = 0, rows"), "{said}");
     assert_eq!(records(&out).len(), 1);
     // the rest, with measurements that end
     let rest = ["--max-repetitions", "1", "-q", "-o", name];
