@@ -119,7 +119,12 @@ fn a_rank_that_dies_ends_the_job_and_finished_records_stay() {
     assert_ne!(status.code(), Some(0));
     // the launcher names the rank, the first rank the case
     assert!(said.contains("rank 1") && said.contains("signal 9"), "{said}");
-    assert!(said.contains("asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu, block size 1, k = 0, rows"), "{said}");
+    assert!(
+        said.contains(
+            "asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu, block size 1, k = 0, rows"
+        ),
+        "{said}"
+    );
     assert_eq!(records(&out).len(), 1);
     // the rest, with measurements that end
     let rest = ["--max-repetitions", "1", "-q", "-o", name];
