@@ -45,9 +45,9 @@ if [ -n "${BILU_BENCH_CPUS:-}" ]; then
 fi
 start_results luo
 
-# a solve of the CPU takes as long as all repetitions of the GPU
-cpu_flags=(--backend cpu,cpu-mt --max-repetitions 1 --time-budget 0.2)
-gpu_flags=(--backend cuda --max-repetitions 3 --time-budget 0.3)
+# six samples of every time that stands beside another
+cpu_flags=(--backend cpu,cpu-mt --max-repetitions 6 --time-budget 60)
+gpu_flags=(--backend cuda --max-repetitions 6 --time-budget 2)
 failed=0
 
 # records NAME FOLDER FLAG...: adds the records of a table to FOLDER
