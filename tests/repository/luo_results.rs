@@ -79,8 +79,8 @@ fn without_folders(line: &str, here: &Path) -> String {
     line.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-const CPU: &str = "--backend cpu,cpu-mt --max-repetitions 1 --time-budget 0.2";
-const GPU: &str = "--backend cuda --max-repetitions 3 --time-budget 0.3";
+const CPU: &str = "--backend cpu,cpu-mt --max-repetitions 6 --time-budget 60";
+const GPU: &str = "--backend cuda --max-repetitions 6 --time-budget 2";
 
 fn calls_of<'a>(ran: &'a Ran, wanted: &str) -> Vec<&'a String> {
     ran.calls.iter().filter(|call| call.contains(wanted)).collect()
