@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Writes results/STATUS.md: revision, age and machine of every committed table of records; marks stale ones in README.
+"""Writes results/STATUS.md: revision, age and machine of every committed table of records; marks pages that quote them.
 
-    scripts/results-status.py [--check]
+    scripts/results-status.py [--pages] [--check]
 
 The age is the number of commits, from the oldest revision of a table on, that touched what its backends measure:
 scripts/results-status.toml names these files, and the age from which on a table is stale. In README.md the text
-between `<!-- status: FILE -->` and `<!-- /status -->` is what STATUS.md says of FILE. With --check nothing is
-written: exit code 1 if a table has another state than STATUS.md or README.md say (ages may differ).
+between `<!-- status: FILE -->` and `<!-- /status -->` is what STATUS.md says of FILE. README.md, docs/*.md and the
+README of each folder of results have a line between `<!-- records -->` and `<!-- /records -->` that names the tables
+they link to, or describe, that are not current; where a page has none it is put below its first paragraph.
+
+With --pages the states are those of STATUS.md as it is. With --check nothing is written: exit code 1 if a table or a
+page has another state (ages may differ).
 """
 
 import csv
+import glob
 import os
 import re
 import subprocess
@@ -22,8 +27,10 @@ ABOUT = """# State of the records
 
 Made by `scripts/results-status.py`. Age: commits since the oldest revision of a table that touched what its backends
 measure (`scripts/results-status.toml`); `stale`: {stale} or more; `mixed`: several revisions; `unknown`:
-a revision that is not in the history. The report has the states, README marks the tables it quotes.
+a revision that is not in the history. The report has the states, pages name the tables they quote that are not current.
 """
+# what a page says of its records
+RECORDS = re.compile(r"<!-- records -->\n.*?<!-- /records -->\n\n", re.DOTALL)
 
 
 def git(*arguments):
@@ -97,46 +104,121 @@ def rows(settings):
     return [row(path, own, settings) for path, own in sorted(found.items()) if own[0]]
 
 
-def marked(text, states):
-    """The text with what is said between its marks."""
+def quoted(page, text, tables):
+    """The tables that a page links to; a README of results stands for all of its folder."""
+    folder = os.path.dirname(page)
+    if folder.startswith("results/"):
+        return [table for table in tables if os.path.dirname(table) == folder]
+    found = set()
+    for target in re.findall(r"\]\(([^)#:]*results/[^)#]+)", text):
+        target = os.path.normpath(os.path.join(folder, target)).removesuffix("/README.md")
+        # a figure of `strong-1.csv`, `strong-2.csv` is `strong.svg`
+        own = re.compile(re.escape(os.path.splitext(target)[0]) + r"(-\d+)?\.csv|" + re.escape(target) + r"/[^/]+")
+        below = [table for table in tables if own.fullmatch(table)]
+        found.update(below or (table for table in tables if table.startswith(target + "/") and target != "results"))
+    return sorted(found)
+
+
+def said_of(page, quoted, states):
+    """The line of a page: folder by folder the tables that are not current."""
+    parts = {}
+    for table in quoted:
+        folder, name = os.path.split(table)
+        if states[table][0] != "current":
+            parts.setdefault(folder, {}).setdefault(states[table][0], []).append(name.removesuffix(".csv"))
+    if not parts:
+        return ""
+    folders = []
+    for folder, of_state in parts.items():
+        count = sum(os.path.dirname(table) == folder for table in states)
+        words = []
+        for state, names in of_state.items():
+            listed = "all" if len(names) == count else ", ".join(f"`{name}`" for name in names)
+            words.append(f"{listed} ({state})")
+        own = "" if folder == os.path.dirname(page) else folder.removeprefix("results/") + " "
+        folders.append(own + ", ".join(words))
+    status = os.path.relpath("results/STATUS.md", os.path.dirname(page) or ".")
+    line = f"*Records that are not [current]({status}): {'; '.join(folders)}.*"
+    return f"<!-- records -->\n{line}\n<!-- /records -->\n\n"
+
+
+def marked(page, text, states):
+    """The text of a page with what is said between its marks."""
 
     def say(match):
         if match[1] not in states:
-            sys.exit(f"results-status: README.md names {match[1]}, which has no records")
+            sys.exit(f"results-status: {page} names {match[1]}, which has no records")
         state, revisions = states[match[1]]
         return f"<!-- status: {match[1]} -->{state}, {revisions}<!-- /status -->"
 
-    return re.sub(r"<!-- status: (\S+) -->.*?<!-- /status -->", say, text)
+    text = re.sub(r"<!-- status: (\S+) -->.*?<!-- /status -->", say, text)
+    bare = RECORDS.sub("", text)
+    said = said_of(page, quoted(page, bare, states), states)
+    if RECORDS.search(text) and said:
+        return RECORDS.sub(lambda _: said, text)
+    if not said:
+        return bare
+    # below the title and the first paragraph
+    start = re.match(r"(#[^\n]*\n\n)?.*?\n\n", bare, re.DOTALL)
+    if not start:
+        return f"{bare.rstrip()}\n\n{said}"
+    return bare[: start.end()] + said + bare[start.end() :]
 
 
-def main():
-    if sys.argv[1:] not in ([], ["--check"]):
-        sys.exit(__doc__)
+def pages():
+    """Paths of the pages that quote records."""
+    found = ["README.md"]
+    for pattern in ["docs/*.md", "results/*/**/README.md"]:
+        found += sorted(glob.glob(pattern, root_dir=ROOT, recursive=True))
+    return found
+
+
+def listed():
+    """What STATUS.md has: state and revisions by table."""
+    with open(os.path.join(ROOT, "results", "STATUS.md")) as file:
+        cells = [line.strip("| \n").split(" | ") for line in file if line.startswith("| results/")]
+    return {row[0]: (row[1], row[2]) for row in cells}
+
+
+def measured():
+    """STATUS.md as it has to be, and its states."""
     with open(os.path.join(ROOT, "scripts", "results-status.toml"), "rb") as file:
         settings = tomllib.load(file)
     found = rows(settings)
-    states = {row[0]: (row[1], row[2]) for row in found}
     lines = [HEAD, ["---"] * 3 + ["--:"] + ["---"] * 2, *found]
     page = ABOUT.format(stale=settings["stale"]) + "\n"
     page += "".join("| " + " | ".join(line) + " |\n" for line in lines)
-    status, readme = (os.path.join(ROOT, *path) for path in (["results", "STATUS.md"], ["README.md"]))
-    with open(readme) as file:
-        text = file.read()
-    if not sys.argv[1:]:
-        for path, content in [(status, page), (readme, marked(text, states))]:
-            with open(path, "w") as file:
-                file.write(content)
-        return 0
-    with open(status) as file:
-        cells = [line.strip("| \n").split(" | ") for line in file if line.startswith("| results/")]
-    said = {row[0]: (row[1], row[2]) for row in cells}
-    wrong = sorted(path for path in states.keys() | said.keys() if states.get(path) != said.get(path))
-    for path in wrong:
-        print(f"{path}: {states.get(path)}, STATUS.md has {said.get(path)}")
-    if marked(text, states) != text:
-        wrong.append("README.md")
-        print("README.md: marks are not current")
-    return int(bool(wrong))
+    return page, {row[0]: (row[1], row[2]) for row in found}
+
+
+def main():
+    options = set(sys.argv[1:])
+    if not options <= {"--pages", "--check"}:
+        sys.exit(__doc__)
+    check, wrong = "--check" in options, 0
+    if "--pages" in options:
+        states = listed()
+    else:
+        status, states = measured()
+        said = listed() if check else states
+        for path in sorted(states.keys() | said.keys()):
+            if states.get(path) != said.get(path):
+                wrong += 1
+                print(f"{path}: {states.get(path)}, STATUS.md has {said.get(path)}")
+        if not check:
+            with open(os.path.join(ROOT, "results", "STATUS.md"), "w") as file:
+                file.write(status)
+    for page in pages():
+        with open(os.path.join(ROOT, page)) as file:
+            text = file.read()
+        made = marked(page, text, states)
+        if made != text and check:
+            wrong += 1
+            print(f"{page}: marks are not current")
+        elif made != text:
+            with open(os.path.join(ROOT, page), "w") as file:
+                file.write(made)
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! `results/STATUS.md` has a line for every table of records with its revisions, and README says the same.
+//! `results/STATUS.md` has a line for every table of records with its revisions, and pages say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -69,6 +69,69 @@ fn the_readme_marks_the_tables_that_it_quotes() {
         let (state, revisions) = &listed[table];
         assert_eq!(said, format!("{state}, {revisions}"), "{table}: run scripts/results-status.py");
     }
+}
+
+/// What `scripts/results-status.py` of a tree ends with and prints; none without Python.
+fn marks(tree: &Path, words: &[&str]) -> Option<(Option<i32>, String)> {
+    let python = std::env::var("BILU_BENCH_PYTHON").unwrap_or_else(|_| "python3".into());
+    let mut command = std::process::Command::new(&python);
+    let Ok(output) = command.arg(tree.join("scripts/results-status.py")).args(words).output()
+    else {
+        eprintln!("skipped: no {python}");
+        return None;
+    };
+    let said = [output.stdout, output.stderr].concat();
+    Some((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+#[test]
+fn pages_name_the_records_that_are_not_current() {
+    let Some(found) = marks(root(), &["--pages", "--check"]) else { return };
+    assert_eq!(found, (Some(0), String::new()), "run scripts/results-status.py --pages");
+}
+
+#[test]
+fn a_page_changes_with_the_state_of_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| {
+        std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        std::fs::write(at(name), text).unwrap();
+    };
+    let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    let script = "scripts/results-status.py";
+    write(script, &std::fs::read_to_string(root().join(script)).unwrap());
+    let status = |first: &str, second: &str, other: &str| {
+        let row = |name: &str, state: &str| format!("| results/{name}.csv | {state} | 1 | 9 |\n");
+        let rows = [row("a/m/t-1", first), row("a/m/t-2", second), row("b/m/u", other)];
+        write("results/STATUS.md", &rows.concat());
+    };
+    write("README.md", "# A\n\nText.\n");
+    let linked =
+        "# B\n\nA [figure](../results/a/m/t.svg) and [u](../results/b/m/README.md).\n\nEnd.\n";
+    write("docs/b.md", linked);
+    write("results/a/m/README.md", "How.\n\nEnd.\n");
+    status("stale", "current", "mixed, stale");
+    let run = |words: &[&str]| marks(folder.path(), words);
+    let Some(wrong) = run(&["--pages", "--check"]) else { return };
+    let lines = "docs/b.md: marks are not current\nresults/a/m/README.md: marks are not current\n";
+    assert_eq!(wrong, (Some(1), lines.into()));
+    assert_eq!(run(&["--pages"]).unwrap(), (Some(0), String::new()));
+    assert_eq!(run(&["--pages", "--check"]).unwrap().0, Some(0));
+    let line = "*Records that are not [current](../results/STATUS.md): a/m `t-1` (stale); b/m all \
+                (mixed, stale).*";
+    let mark = format!("<!-- records -->\n{line}\n<!-- /records -->\n\n");
+    assert_eq!(read("docs/b.md"), linked.replace("End.", &(mark + "End.")));
+    assert!(read("results/a/m/README.md").contains("/STATUS.md): `t-1` (stale).*\n"));
+    assert_eq!(read("README.md"), "# A\n\nText.\n");
+    // an older age changes no page, another state does
+    status("stale", "stale", "current");
+    assert_eq!(run(&["--pages", "--check"]).unwrap(), (Some(1), lines.into()));
+    run(&["--pages"]);
+    assert!(read("docs/b.md").contains("STATUS.md): a/m all (stale).*\n"));
+    status("current", "current", "current");
+    run(&["--pages"]);
+    assert_eq!(read("docs/b.md"), linked);
 }
 
 /// A repository with `scripts/results.sh` and stand-ins for what it runs.
