@@ -269,6 +269,14 @@ pub struct Record {
 }
 
 impl Record {
+    /// The true residual over the tolerance, where a solve converged and this is above 1: the monitored residual has
+    /// met the tolerance, the recomputed one has not.
+    pub fn above_tolerance(&self) -> Option<f64> {
+        let converged = self.status == Status::Converged && self.case.rtol > 0.0;
+        let times = self.convergence.true_residual? / self.case.rtol;
+        (converged && times > 1.0).then_some(times)
+    }
+
     /// Appends `remark` to [`reason`](Self::reason).
     pub(crate) fn remark(&mut self, remark: String) {
         self.reason = Some(match self.reason.take() {

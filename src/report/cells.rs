@@ -228,12 +228,27 @@ pub(super) fn marks_of(
     medians.filter_map(line).unique().collect()
 }
 
+/// A cell of a record, with [`above`]'s mark where its true residual is above the tolerance.
+pub(super) fn marked(record: &Record, cell: String) -> String {
+    if record.above_tolerance().is_some() { cell + "†" } else { cell }
+}
+
+/// Explains the mark of [`marked`], if one of `records` has it.
+pub(super) fn above<'a>(records: impl IntoIterator<Item = &'a Record>) -> Option<String> {
+    let times = records.into_iter().filter_map(Record::above_tolerance);
+    let most = hundredths(Some((100.0 * times.reduce(f64::max)?).ceil() / 100.0));
+    Some(format!(
+        "† converged by the residual that the solver monitors; the true residual is above rtol, at most {most} \
+         times"
+    ))
+}
+
 /// The status; anything but success is marked and explained below the table.
 pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
     let reason = record.reason.as_deref().filter(|reason| !reason.is_empty());
     let mark = shown(reason, |reason| format!(" {}", Sheet::footnote(notes, reason)));
     let sign = if record.status.succeeded() { "" } else { "! " };
-    format!("{sign}{}{mark}", record.status.name())
+    marked(record, format!("{sign}{}", record.status.name())) + &mark
 }
 
 /// `slow` over `fast`, when both are positive times.

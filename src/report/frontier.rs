@@ -12,7 +12,9 @@ use crate::methods::{deflation, precond};
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{apply_share, by_key, count, in_cache, shown, three, time};
+use crate::report::cells::{
+    above, apply_share, by_key, count, in_cache, marked, shown, three, time,
+};
 
 /// Fewest kinds of preconditioners for a separate table.
 const ENOUGH: usize = 3;
@@ -60,7 +62,7 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
         .words("deflation", |r| deflated(&r.case).unwrap_or_default())
         .number("vectors", |r| count(r.factor.deflation_vectors))
         .number("iterations", |r| match grouped(r.convergence.iterations) {
-            iterations if r.status.succeeded() => iterations,
+            iterations if r.status.succeeded() => marked(r, iterations),
             iterations => format!("{iterations} ({})", r.status.name()),
         })
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
@@ -84,6 +86,7 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
             name(&cheapest.case)
         )
     }));
+    sheet.notes.extend(above(group.iter().copied()));
     sheet.notes.extend(in_cache(group.iter().copied(), |t| [t.apply_bytes, None]));
     sheet.notes.push("frontier: no other has fewer iterations and less time for each".into());
     sheet
@@ -171,13 +174,14 @@ mod tests {
     fn preconditioners_stand_in_order_with_their_break_even() {
         let mut diverged = of("spai", 9, 0.0, 0.001);
         diverged.status = Status::Diverged;
-        let records = [
+        let mut records = [
             of("jacobi", 100, 0.001, 0.1),
             of("bilu", 30, 0.021, 0.09),
             of("fsai", 50, 0.181, 0.04),
             of("tns", 60, 0.002, 0.12),
             diverged,
         ];
+        records[3].convergence.true_residual = Some(2e-6);
         let sheets = sheets(&records);
         assert_eq!(sheets.len(), 1);
         let column = |head| sheets[0].column(head);
@@ -185,7 +189,7 @@ mod tests {
         assert_eq!(column("break-even"), ["", "2", "never", "3", ""]);
         // bilu has the fewest iterations, fsai less time for each, jacobi no less than fsai
         assert_eq!(column("frontier"), ["", "yes", "", "yes", ""]);
-        assert_eq!(column("iterations")[4], "9 (diverged)");
+        assert_eq!(column("iterations"), ["100", "30", "60†", "50", "9 (diverged)"]);
         assert!(sheets[0].notes[0].ends_with("than those of jacobi, whose setup is the cheapest"));
     }
 

@@ -7,7 +7,7 @@ use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
 use crate::record::Record;
 use crate::report::build::Columns;
-use crate::report::cells::{count, devices, execution, speedup, status, three};
+use crate::report::cells::{above, count, devices, execution, speedup, status, three};
 use crate::report::heading::{self, failures, opened, without_records};
 use crate::report::{Head, Report, Sheet};
 
@@ -67,7 +67,7 @@ fn sheet(
         sheet.notes.extend(failures(records, &varying, &mut notes));
     }
     sheet.drop_empty_columns();
-    sheet.notes.extend(Sheet::marked(&notes));
+    sheet.notes.extend(Sheet::marked(&notes).chain(above(records)));
     sheet.notes.extend(not_comparable.map(|why| format!("no verdict: {why}")));
     sheet
 }

@@ -16,7 +16,7 @@ use crate::config::{Experiment, Published};
 use crate::record::Record;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    by_key, count, devices, named, settings, speedup, status, three, time, varying,
+    above, by_key, count, devices, named, settings, speedup, status, three, time, varying,
 };
 use crate::report::heading::{self, heading, without_records};
 use crate::report::{Report, Sheet, runs};
@@ -249,13 +249,15 @@ fn sheet(
         .and(times(sides))
         .words("status", |line| {
             let own = line.record();
-            let other = line.fast.iter().flatten().find(|f| f.status != own.status);
-            status(other.unwrap_or(&own), &mut notes)
+            let fast = || line.fast.iter().flatten();
+            let other = fast().find(|f| f.status != own.status);
+            let above = || fast().find(|f| f.above_tolerance().is_some());
+            status(other.or_else(above).unwrap_or(&own), &mut notes)
         })
         .sheet(lines);
     sheet.title.clone_from(&experiment.title);
     sheet.preamble = preamble(experiment, published, sides, &first.first.case, &shown, records);
-    sheet.notes = Sheet::marked(&notes).collect();
+    sheet.notes = Sheet::marked(&notes).chain(above(records)).collect();
     sheet.notes.extend(foot(published, sides, &groups, lines, not_comparable));
     sheet
 }

@@ -11,8 +11,8 @@ use crate::record::{Record, rounds};
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    common_settings, count, devices, head_name, hundredths, levels, marks, shown, solve, speedup,
-    status, three, time, varying,
+    above, common_settings, count, devices, head_name, hundredths, levels, marks, shown, solve,
+    speedup, status, three, time, varying,
 };
 use crate::report::heading::without_records;
 use crate::report::sequences::is_step;
@@ -80,7 +80,7 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         preamble: preamble(records, &varying),
         ..columns.sheet(records)
     };
-    sheet.notes = Sheet::marked(&notes).chain(marks(records)).collect();
+    sheet.notes = Sheet::marked(&notes).chain(above(records)).chain(marks(records)).collect();
     sheet.notes.extend(backends.map(|speedup| {
         format!("speedup: time on {} over time on the row's backend", speedup.base)
     }));

@@ -30,6 +30,36 @@ fn markdown_has_the_same_cells() {
     insta::assert_snapshot!(ReportFormat::Markdown.render(&report(&sweep(), None)).unwrap());
 }
 
+/// A record whose true residual is this.
+fn with_residual(fill: usize, true_residual: f64) -> Record {
+    let mut r = record(case(fill, "cpu"), 61, 1.0);
+    r.convergence.true_residual = Some(true_residual);
+    r
+}
+
+#[test]
+fn a_true_residual_above_the_tolerance_is_marked() {
+    let mut records = [(0, 1e-6), (1, 1.02e-6), (2, 5.055e-6), (3, 9e-6)]
+        .map(|(fill, residual)| with_residual(fill, residual));
+    let times = |r: &Record| r.above_tolerance().map(|times| format!("{times:.3}"));
+    assert_eq!(times(&records[0]), None);
+    assert_eq!(times(&records[1]).unwrap(), "1.020");
+    // one that did not converge has another word for it, and without a tolerance none is met
+    records[3].status = Status::NotConverged;
+    assert_eq!(times(&records[3]), None);
+    let mut fixed = records[2].clone();
+    fixed.case.rtol = 0.0;
+    assert_eq!(times(&fixed), None);
+    let sheet = &report(&records, None).sheets[0];
+    let cells = ["converged", "converged†", "converged†", "! not-converged"];
+    assert_eq!(sheet.column("status"), cells);
+    let note = "† converged by the residual that the solver monitors; the true residual is above rtol, at \
+                most 5.06 times";
+    assert_eq!(sheet.notes[0], note);
+    let sheet = &report(&records[..1], None).sheets[0];
+    assert!(!sheet.notes.iter().any(|note| note.contains('†')), "{:?}", sheet.notes);
+}
+
 #[test]
 fn csv_and_json_read_back() {
     let rows = report(&sweep(), None);

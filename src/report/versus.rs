@@ -18,8 +18,8 @@ use crate::record::Record;
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    apply_share, by_key, common_settings, devices, geometric_mean, hundredths, in_cache, levels,
-    shown, speedup, time, varying,
+    above, apply_share, by_key, common_settings, devices, geometric_mean, hundredths, in_cache,
+    levels, marked, shown, speedup, time, varying,
 };
 use crate::report::{Head, Report, Sheet};
 
@@ -41,18 +41,33 @@ struct Metric {
     seconds: fn(&Record) -> Option<f64>,
     /// Whose work these seconds are.
     side: fn(&Record) -> Option<Side>,
+    /// Whether a solution to the tolerance is a part of it.
+    solution: bool,
 }
 
 const METRICS: [Metric; 4] = [
-    Metric { name: "solve", key: "apply", seconds: |r| r.traffic.apply_s, side: solver },
+    Metric {
+        name: "solve",
+        key: "apply",
+        seconds: |r| r.traffic.apply_s,
+        side: solver,
+        solution: false,
+    },
     Metric {
         name: "factor",
         key: "numeric-kernel",
         seconds: |r| r.times.numeric_kernel_s,
         side: factoriser,
+        solution: false,
     },
-    Metric { name: "numeric + Krylov", key: "numeric-and-solve", seconds: both, side: pipeline },
-    Metric { name: "total", key: "total", seconds: total, side: pipeline },
+    Metric {
+        name: "numeric + Krylov",
+        key: "numeric-and-solve",
+        seconds: both,
+        side: pipeline,
+        solution: true,
+    },
+    Metric { name: "total", key: "total", seconds: total, side: pipeline, solution: true },
 ];
 
 /// Conversion, numeric phase and solve, where that converged.
@@ -137,6 +152,14 @@ impl<'a> System<'a> {
         self.best(metric, side).map(|(_, seconds)| seconds)
     }
 
+    /// The cell of [`Self::seconds`], marked where they are those of a solve to less than the tolerance.
+    fn cell(&self, metric: &Metric, side: Side) -> String {
+        shown(self.best(metric, side), |(record, seconds)| {
+            let cell = time(Some(seconds));
+            if metric.solution { marked(record, cell) } else { cell }
+        })
+    }
+
     /// The fastest record of our solves.
     fn ours(&self) -> Option<&'a Record> {
         self.best(&METRICS[0], Side::Ours).map(|(record, _)| record)
@@ -201,8 +224,8 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
         .words("way", |s| s.algorithm().unwrap_or_default());
     for metric in &METRICS {
         columns = columns
-            .number(format!("{} ours", metric.name), |s| time(s.seconds(metric, Side::Ours)))
-            .number(format!("{} cuSPARSE", metric.name), |s| time(s.seconds(metric, Side::Library)))
+            .number(format!("{} ours", metric.name), |s| s.cell(metric, Side::Ours))
+            .number(format!("{} cuSPARSE", metric.name), |s| s.cell(metric, Side::Library))
             .number(format!("{} ratio", metric.name), |s| hundredths(s.ratio(metric)));
         if metric.key == "apply" {
             columns = columns
@@ -221,6 +244,10 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
          with ordering, symbolic phase and analysis"
             .into(),
     ];
+    let solutions = METRICS.iter().filter(|m| m.solution);
+    let sides = solutions.cartesian_product([Side::Ours, Side::Library]);
+    let best = systems.iter().cartesian_product(sides).filter_map(|(s, (m, side))| s.best(m, side));
+    sheet.notes.extend(above(best.map(|(record, _)| record)));
     let ours = systems.iter().filter_map(System::ours);
     sheet.notes.extend(in_cache(ours, |t| [t.apply_bytes, None]));
     sheet

@@ -97,6 +97,18 @@ fn groups_have_geometric_means_and_name_their_worst() {
 }
 
 #[test]
+fn solves_to_less_than_the_tolerance_are_marked() {
+    let mut records = pair(&system("poisson3d:64", 0), 2.0);
+    records[1].convergence.true_residual = Some(3.195e-6);
+    let sheet = &report(&records).unwrap().sheets[0];
+    assert_eq!(sheet.column("factor cuSPARSE"), ["4.000 ms"]);
+    assert_eq!(sheet.column("numeric + Krylov ours"), ["104.0 ms"]);
+    assert_eq!(sheet.column("numeric + Krylov cuSPARSE"), ["208.0 ms†"]);
+    let note = "the true residual is above rtol, at most 3.20 times";
+    assert!(sheet.notes[2].ends_with(note), "{:?}", sheet.notes);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let case = system("poisson3d:64", 3);
     let mut failed = gpu(&case, "cusparse", Trisolve::CUSPARSE, [1.0, 1.0, 1.0]);
