@@ -10,6 +10,7 @@ mod layers;
 #[cfg(target_os = "linux")]
 mod luo_results;
 mod methods;
+mod peers;
 #[path = "../common/results.rs"]
 mod results;
 mod status;
