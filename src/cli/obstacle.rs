@@ -122,13 +122,7 @@ pub(super) fn run(args: &ObstacleArgs) -> Result<ExitCode> {
 
 fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     if args.list {
-        let mut text = String::new();
-        for name in experiment::names() {
-            let title = Experiment::open(&name)?.title.unwrap_or_default();
-            _ = writeln!(text, "{name:18} {title}");
-        }
-        output::print(&text)?;
-        return Ok(ExitCode::SUCCESS);
+        return list();
     }
     let sweep = args.sweep.resolve()?;
     let limit = crate::base::parse::number(&args.time_limit, "above 0", |v| v > 0.0 && v < 1e9);
@@ -141,34 +135,13 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         Some(name) => Experiment::open(name)?.overridden_by(&sweep),
         None => Experiment { sweeps: vec![sweep], ..Experiment::default() },
     };
-    let existing = args.output.existing();
-    for path in &args.figure {
-        plot::check(path).map_err(|e| e.in_file("--figure"))?;
-        // as a table, a figure grows with the records that it is of
-        refuse_existing(path, existing != Existing::Refuse)?;
-    }
-    let written: Vec<PathBuf> = args.output.output.iter().chain(&args.figure).cloned().collect();
-    // experiments of the paper are in the program
-    let read: Vec<PathBuf> =
-        args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
-    refuse_overlap(&written, &read)?;
+    check_files(args)?;
     let columns = args.output.columns(&report::heads(), &record::COLUMNS)?;
     let cases = experiment.cases()?;
     let solutions = solutions(args, &cases)?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
-    // one rank keeps the records; the others hear from it which are there
-    let files: &[_] = if ranks.first { &args.output.output } else { &[] };
-    let opened = Outputs::<Record>::check_or_none(files, existing).and_then(|mut outputs| {
-        let earlier = outputs.records();
-        let file = outputs.paths().next().map(|path| path.display().to_string());
-        let file = file.unwrap_or_default();
-        cases.iter().try_for_each(|case| refuse_others(&file, &earlier, case))?;
-        usable(cases.iter().filter(|case| !earlier.iter().any(|r| r.case == **case)))?;
-        outputs.start()?;
-        Ok(outputs)
-    });
-    let mut outputs = ranks.together(opened)?;
+    let mut outputs = ranks.together(opened(args, &ranks, &cases))?;
     if ranks.first {
         output::notes(&outputs.remarks);
     }
@@ -215,16 +188,59 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
             plot::write(&figure, &args.figure)?;
         }
     }
+    Ok(ending(&records, interrupted))
+}
+
+/// Prints the experiments of the paper.
+fn list() -> Result<ExitCode> {
+    let mut text = String::new();
+    for name in experiment::names() {
+        let title = Experiment::open(&name)?.title.unwrap_or_default();
+        _ = writeln!(text, "{name:18} {title}");
+    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that the files can be written, and that none is read as well.
+fn check_files(args: &ObstacleArgs) -> Result<()> {
+    for path in &args.figure {
+        plot::check(path).map_err(|e| e.in_file("--figure"))?;
+        // as a table, a figure grows with the records that it is of
+        refuse_existing(path, args.output.existing() != Existing::Refuse)?;
+    }
+    let written: Vec<PathBuf> = args.output.output.iter().chain(&args.figure).cloned().collect();
+    // experiments of the paper are in the program
+    let read: Vec<PathBuf> =
+        args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
+    refuse_overlap(&written, &read)
+}
+
+/// The result files, if the cases fit what they hold. The first rank keeps the records; the others hear from it which
+/// are there.
+fn opened(args: &ObstacleArgs, ranks: &Ranks, cases: &[Case]) -> Result<Outputs<Record>> {
+    let files: &[_] = if ranks.first { &args.output.output } else { &[] };
+    let mut outputs = Outputs::check_or_none(files, args.output.existing())?;
+    let earlier = outputs.records();
+    let file = outputs.paths().next().map(|path| path.display().to_string()).unwrap_or_default();
+    cases.iter().try_for_each(|case| refuse_others(&file, &earlier, case))?;
+    usable(cases.iter().filter(|case| !earlier.iter().any(|r| r.case == **case)))?;
+    outputs.start()?;
+    Ok(outputs)
+}
+
+/// Says what was left out or failed, and the exit code of that.
+fn ending(records: &[Record], interrupted: bool) -> ExitCode {
     if interrupted {
         say("stopped; with --output FILE a run can be continued by --resume");
-        return Ok(ExitCode::from(crate::base::error::STOPPED));
+        return ExitCode::from(crate::base::error::STOPPED);
     }
     let failed = records.iter().filter(|r| !r.status.succeeded()).count();
     if failed > 0 {
         say(&format!("{failed} of {} did not converge", plural(records.len(), "case")));
-        return Ok(ExitCode::FAILURE);
+        return ExitCode::FAILURE;
     }
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// Checks, before a result file is touched, that some case can run here or that there is none.
