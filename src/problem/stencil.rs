@@ -63,39 +63,20 @@ pub(super) fn block_matrix(
     piece: Piece,
     fill: impl Fn([usize; 3], usize, &mut [f64]) + Sync,
 ) -> Result<Made> {
-    let [nx, ny, nz] = size;
-    let all = nx * ny * nz;
-    let points = piece.of(all);
-    let shifts: Vec<i64> =
-        offsets.iter().map(|o| o[0] + nx as i64 * (o[1] + ny as i64 * o[2])).collect();
+    let all = size.iter().product();
+    let part = Part { size, offsets, b, points: piece.of(all) };
+    let shifts = part.shifts();
     let is_whole = piece == Piece::WHOLE;
-    let near = if is_whole { 0..all } else { reached(&points, &shifts, all) };
-    if is_whole {
-        check_unknowns(size, b)?;
-    } else {
-        check_piece(near.len() as u128 * b as u128, "unknowns")?;
-    }
-    // blocks of the points of a line that are made
-    let line_blocks = |line: usize| -> usize {
-        let (y, z) = (line % ny, line / ny);
-        let at = |point: usize| point.clamp(line * nx, (line + 1) * nx) - line * nx;
-        let made = at(points.start)..at(points.end);
-        let on_grid = |o: &&[i64; 3]| inside(y, o[1], ny) && inside(z, o[2], nz);
-        let per_offset = |o: &[i64; 3]| {
-            let least = made.start.max(o[0].min(0).unsigned_abs() as usize);
-            made.end.min(nx.saturating_sub(o[0].max(0) as usize)).saturating_sub(least)
-        };
-        offsets.iter().filter(on_grid).map(per_offset).sum()
-    };
-    let lines = points.start / nx..points.end.div_ceil(nx);
+    let near = if is_whole { 0..all } else { reached(&part.points, &shifts, all) };
     let nnz = if is_whole {
         entries(size, offsets, b)?
     } else {
-        let entries = lines.clone().map(|line| (line_blocks(line) * b * b) as u64).sum();
+        check_piece(near.len() as u128 * b as u128, "unknowns")?;
+        let entries = part.lines().map(|line| part.entries(line) as u64).sum();
         check_piece(u128::from(entries), "entries")?;
         entries
     };
-    let n = points.len() * b;
+    let n = part.points.len() * b;
     let bytes = 4 * n as u64 + 12 * nnz;
     check_memory(bytes as usize).map_err(|e| e.hint("choose a smaller grid"))?;
 
@@ -103,53 +84,129 @@ pub(super) fn block_matrix(
     let mut row_ptr = vec![0_u32; n + 1];
     let mut col_ind = vec![0_u32; nnz];
     let mut values = vec![0.0_f64; nnz];
-    let mut pieces = Vec::new();
-    let (mut ends, mut cols, mut vals) = (&mut row_ptr[1..], &mut col_ind[..], &mut values[..]);
-    let (mut line, mut base) = (lines.start, 0);
-    while line < lines.end {
-        let first = (line * nx).max(points.start);
-        let mut count = 0;
-        while line < lines.end && (count == 0 || count < PIECE) {
-            count += line_blocks(line) * b * b;
-            line += 1;
-        }
-        let end = (line * nx).min(points.end);
-        let (ends_here, cols_here, vals_here);
-        (ends_here, ends) = ends.split_at_mut((end - first) * b);
-        (cols_here, cols) = cols.split_at_mut(count);
-        (vals_here, vals) = vals.split_at_mut(count);
-        pieces.push((first, base, ends_here, cols_here, vals_here));
-        base += count;
+    let rows = part.cut(&mut row_ptr[1..], &mut col_ind, &mut values);
+    Threads::Pool.each(rows, |rows| part.write(rows, &shifts, near.start, &fill));
+    let matrix = Csr::new(n, near.len() * b, row_ptr, col_ind, values)?;
+    Ok(Made { matrix, first: part.points.start * b, columns: near.start * b, order: all * b })
+}
+
+/// The points of a grid whose rows are made.
+struct Part<'a> {
+    size: [usize; 3],
+    offsets: &'a [[i64; 3]],
+    b: usize,
+    points: Range<usize>,
+}
+
+/// Rows that are written together.
+struct Rows<'a> {
+    /// Their first point.
+    first: usize,
+    /// Entries of the rows before.
+    base: usize,
+    ends: &'a mut [u32],
+    columns: &'a mut [u32],
+    values: &'a mut [f64],
+}
+
+impl Part<'_> {
+    /// Distances of a point to its neighbours in the order of the points.
+    fn shifts(&self) -> Vec<i64> {
+        let [nx, ny, _] = self.size.map(|n| n as i64);
+        self.offsets.iter().map(|o| o[0] + nx * (o[1] + ny * o[2])).collect()
     }
-    Threads::Pool.each(pieces, |(first, base, ends, cols, vals)| {
+
+    /// Lines with points that are made.
+    fn lines(&self) -> Range<usize> {
+        let nx = self.size[0];
+        self.points.start / nx..self.points.end.div_ceil(nx)
+    }
+
+    /// Entries of the points of a line that are made.
+    fn entries(&self, line: usize) -> usize {
+        let [nx, ny, nz] = self.size;
+        let (y, z) = (line % ny, line / ny);
+        let at = |point: usize| point.clamp(line * nx, (line + 1) * nx) - line * nx;
+        let made = at(self.points.start)..at(self.points.end);
+        let on_grid = |o: &&[i64; 3]| inside(y, o[1], ny) && inside(z, o[2], nz);
+        let per_offset = |o: &[i64; 3]| {
+            let least = made.start.max(o[0].min(0).unsigned_abs() as usize);
+            made.end.min(nx.saturating_sub(o[0].max(0) as usize)).saturating_sub(least)
+        };
+        let blocks: usize = self.offsets.iter().filter(on_grid).map(per_offset).sum();
+        blocks * self.b * self.b
+    }
+
+    /// The arrays in pieces of whole lines.
+    fn cut<'a>(
+        &self,
+        mut ends: &'a mut [u32],
+        mut columns: &'a mut [u32],
+        mut values: &'a mut [f64],
+    ) -> Vec<Rows<'a>> {
+        let (nx, lines) = (self.size[0], self.lines());
+        let mut pieces = Vec::new();
+        let (mut line, mut base) = (lines.start, 0);
+        while line < lines.end {
+            let first = (line * nx).max(self.points.start);
+            let mut count = 0;
+            while line < lines.end && (count == 0 || count < PIECE) {
+                count += self.entries(line);
+                line += 1;
+            }
+            let end = (line * nx).min(self.points.end);
+            let (ends_here, columns_here, values_here);
+            (ends_here, ends) = ends.split_at_mut((end - first) * self.b);
+            (columns_here, columns) = columns.split_at_mut(count);
+            (values_here, values) = values.split_at_mut(count);
+            pieces.push(Rows {
+                first,
+                base,
+                ends: ends_here,
+                columns: columns_here,
+                values: values_here,
+            });
+            base += count;
+        }
+        pieces
+    }
+
+    /// Writes rows whose columns are numbered from those of the point `origin` on.
+    fn write(
+        &self,
+        rows: Rows<'_>,
+        shifts: &[i64],
+        origin: usize,
+        fill: &impl Fn([usize; 3], usize, &mut [f64]),
+    ) {
+        let &Self { size, offsets, b, .. } = self;
+        let Rows { first, base, ends, columns, values } = rows;
         let mut blocks = vec![0.0; offsets.len() * b * b];
         // first columns of the blocks of a point
-        let mut columns = Vec::with_capacity(offsets.len());
+        let mut firsts = Vec::with_capacity(offsets.len());
         let mut at = 0;
         for (at_point, ends) in (first..).zip(ends.chunks_exact_mut(b)) {
             let point = coordinates(size, at_point);
-            columns.clear();
-            for (k, (offset, shift)) in offsets.iter().zip(&shifts).enumerate() {
+            firsts.clear();
+            for (k, (offset, shift)) in offsets.iter().zip(shifts).enumerate() {
                 if (0..3).all(|d| inside(point[d], offset[d], size[d])) {
-                    let slot = columns.len() * b * b;
+                    let slot = firsts.len() * b * b;
                     fill(point, k, &mut blocks[slot..slot + b * b]);
-                    columns.push(((at_point as i64 + shift) as usize - near.start) * b);
+                    firsts.push(((at_point as i64 + shift) as usize - origin) * b);
                 }
             }
             for (c, end) in ends.iter_mut().enumerate() {
-                for (block, &column) in blocks.chunks_exact(b * b).zip(&columns) {
+                for (block, &column) in blocks.chunks_exact(b * b).zip(&firsts) {
                     for (d, &value) in block[c * b..(c + 1) * b].iter().enumerate() {
-                        cols[at] = (column + d) as u32;
-                        vals[at] = value;
+                        columns[at] = (column + d) as u32;
+                        values[at] = value;
                         at += 1;
                     }
                 }
                 *end = (base + at) as u32;
             }
         }
-    });
-    let matrix = Csr::new(n, near.len() * b, row_ptr, col_ind, values)?;
-    Ok(Made { matrix, first: points.start * b, columns: near.start * b, order: all * b })
+    }
 }
 
 /// Points that these are coupled with, of so many in all.
