@@ -61,8 +61,7 @@ fn claim(source: &Source<'_>, table: Spanned<DeValue<'_>>, judged: bool) -> Resu
         place: Place { file: source.name.to_owned(), line: None, column: None },
     };
     claim.place.line = Some(source.place(whole.clone()).0);
-    let (mut verdict, mut sets, mut per) = (None, Vec::new(), Vec::new());
-    let (mut value, mut holds, mut exceeds, mut missing) = (None, None, None, None);
+    let (mut verdict, mut evidence) = (None, Given::default());
     let mut templates = Vec::new();
     for (key, given) in source.table(table, "a table")? {
         let span = given.span();
@@ -77,7 +76,7 @@ fn claim(source: &Source<'_>, table: Spanned<DeValue<'_>>, judged: bool) -> Resu
             "caveat" => claim.caveat = source.string(&given)?,
             "measured" => claim.measured = source.string(&given)?,
             "finding" => claim.finding = source.string(&given)?,
-            "missing" => missing = Some((source.string(&given)?, span)),
+            "missing" => evidence.missing = Some((source.string(&given)?, span)),
             "texts" => {
                 for (file, text) in source.table(given, "a table of files and sentences")? {
                     for own in source.strings(&text)? {
@@ -89,19 +88,20 @@ fn claim(source: &Source<'_>, table: Spanned<DeValue<'_>>, judged: bool) -> Resu
             }
             "rows" => {
                 for (name, rows) in source.table(given, "a table of row sets")? {
-                    sets.push(row_set(source, &name, rows)?);
+                    evidence.sets.push(row_set(source, &name, rows)?);
                 }
             }
             "per" => {
                 let names = source.strings(&given)?;
-                per = names.iter().map(|own| own.split('|').map(str::to_owned).collect()).collect();
+                let split = |own: &String| own.split('|').map(str::to_owned).collect();
+                evidence.per = names.iter().map(split).collect();
             }
             "value" => {
                 let formula = Formula::parse(&source.string(&given)?);
-                value = Some((formula.map_err(|e| at(span.clone(), e))?, span));
+                evidence.value = Some((formula.map_err(|e| at(span.clone(), e))?, span));
             }
-            "holds" => holds = Some(condition(&source.string(&given)?)?),
-            "exceeds" => exceeds = Some(condition(&source.string(&given)?)?),
+            "holds" => evidence.holds = Some(condition(&source.string(&given)?)?),
+            "exceeds" => evidence.exceeds = Some(condition(&source.string(&given)?)?),
             _ => return Err(source.unknown(&key, "key", &KEYS)),
         }
         if let "measured" | "finding" = &**key.get_ref() {
@@ -120,24 +120,48 @@ fn claim(source: &Source<'_>, table: Spanned<DeValue<'_>>, judged: bool) -> Resu
     }
     let verdict = verdict.or((!judged).then_some(Verdict::Reproduced));
     claim.verdict = verdict.ok_or_else(|| lacking("verdict"))?;
-    claim.basis = match (missing, claim.verdict) {
-        (Some((reason, _)), Verdict::Missing) => Basis::Missing(reason),
-        (Some((_, span)), _) => {
-            return Err(at(span, Error::input("`missing` needs the verdict missing")));
-        }
-        (None, Verdict::Missing) => return Err(lacking("missing")),
-        (None, _) => {
-            let (value, span) = value.ok_or_else(|| lacking("value"))?;
-            if let Some(name) = value.sets().find(|name| sets.iter().all(|s| s.name != *name)) {
-                let known: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
-                return Err(at(span, Error::unknown("row set", name, &known)));
-            }
-            let holds = holds.or((!judged).then_some(Condition::default()));
-            let holds = holds.ok_or_else(|| lacking("holds"))?;
-            Basis::Records(Evidence { sets, per, value, holds, exceeds })
-        }
-    };
+    evidence.holds = evidence.holds.or((!judged).then_some(Condition::default()));
+    claim.basis = evidence.basis(claim.verdict, at, lacking)?;
     Ok(claim)
+}
+
+/// What a claim has of its evidence, some with its place.
+#[derive(Default)]
+struct Given {
+    sets: Vec<RowSet>,
+    per: Vec<Vec<String>>,
+    value: Option<(Formula, Range<usize>)>,
+    holds: Option<Condition>,
+    exceeds: Option<Condition>,
+    missing: Option<(String, Range<usize>)>,
+}
+
+impl Given {
+    /// The basis of a claim with this verdict; `at` and `lacking` make errors of a place and of a key.
+    fn basis(
+        self,
+        verdict: Verdict,
+        at: impl Fn(Range<usize>, Error) -> Error,
+        lacking: impl Fn(&str) -> Error,
+    ) -> Result<Basis> {
+        let Self { sets, per, value, holds, exceeds, missing } = self;
+        match (missing, verdict) {
+            (Some((reason, _)), Verdict::Missing) => Ok(Basis::Missing(reason)),
+            (Some((_, span)), _) => {
+                Err(at(span, Error::input("`missing` needs the verdict missing")))
+            }
+            (None, Verdict::Missing) => Err(lacking("missing")),
+            (None, _) => {
+                let (value, span) = value.ok_or_else(|| lacking("value"))?;
+                if let Some(name) = value.sets().find(|name| sets.iter().all(|s| s.name != *name)) {
+                    let known: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+                    return Err(at(span, Error::unknown("row set", name, &known)));
+                }
+                let holds = holds.ok_or_else(|| lacking("holds"))?;
+                Ok(Basis::Records(Evidence { sets, per, value, holds, exceeds }))
+            }
+        }
+    }
 }
 
 /// `NAME = { file = "...", where = "column=value ...", least = "NAME.column", once = true }`.
