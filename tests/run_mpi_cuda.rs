@@ -93,6 +93,16 @@ fn exact_factors_on_gpus_are_those_on_cores() {
     compared("exact");
 }
 
+#[test]
+fn exact_products_on_gpus_are_those_on_cores() {
+    let ways =
+        ["--schwarz", "exact", "--subdomains", "6", "--partition", "rows,boxes", "--precond"];
+    let definite: &[&[&str]] = &[&["poisson3d:13x11x9", "--solver", "gmres,cg"]];
+    compared_on(&[1, 2, 3], definite, &[&ways[..], &["chebyshev,tns,fsai:power=2"]].concat());
+    let blocks: &[&[&str]] = &[&["blockpoisson3d:7x6x9,b=2", "--block-size", "2"]];
+    compared_on(&[1, 2], blocks, &[&ways[..], &["chebyshev,tns,tns:form=explicit"]].concat());
+}
+
 /// Grids large enough for boxes of their subdomains to be solved with as such; the first slice of the second one is a
 /// box together with its interface.
 const BOXES: &[&[&str]] = &[

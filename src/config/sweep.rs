@@ -170,8 +170,8 @@ axes! {
         Vec::new, usize::to_string, |t, out| count(t, 0, MAX_SUBDOMAINS, out);
     schwarz: schwarz::Choice, "schwarz", "NAME",
         "Preconditioners of subdomains: `jacobi`, block by block, `ras:D`, with D layers of overlap, or \
-         one ILU(k) of the whole matrix: `exact:interface` with the interfaces last, `exact:natural` in the given \
-         order, `exact` in one of both",
+         one of the whole matrix, `exact`: products, or ILU(k), which `exact:interface` eliminates with the interfaces \
+         last, `exact:natural` in the given order, `exact` in one of both",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     threads: usize, "threads", "T",
         "CPU threads of `cpu-mt`, or of each rank; results do not depend on them. 0: all cores, or one where the system \

@@ -31,7 +31,9 @@ fn same_bits_on_any_ranks(cases: usize, arguments: &[&str]) {
                 assert!(r.division.reductions_per_iteration.unwrap() > 1.0);
                 let used = r.division.schwarz_used.as_deref();
                 assert_eq!(used, Some(&*r.case.schwarz.to_string()));
-                assert_eq!(r.division.stages.is_some(), r.case.schwarz.is_exact());
+                // products have no stages
+                let factors = r.case.schwarz.is_exact() && r.case.precond == "bilu";
+                assert_eq!(r.division.stages.is_some(), factors);
                 let halo = r.division.halo_bytes.unwrap();
                 assert_eq!(halo > 0, count > 1);
                 (r.convergence.clone(), r.factor.clone())
@@ -78,6 +80,9 @@ fn the_number_of_ranks_changes_no_bit_of_a_sequence() {
     let divided =
         ["--partition", "rows,graph", "--schwarz", "jacobi,ras:1,exact:interface,exact:natural"];
     same_bits_on_any_ranks(24, &[&steps[..], &kept, &divided].concat());
+    let products =
+        ["--partition", "rows,graph", "--schwarz", "exact", "--precond", "chebyshev,tns"];
+    same_bits_on_any_ranks(12, &[&steps[..], &kept, &products].concat());
 }
 
 #[test]
@@ -172,6 +177,45 @@ fn exact_factors_in_the_given_order_have_the_iterations_of_one_device() {
             assert!(!natural || efficiency >= 0.75, "{efficiency}");
             ordering_counts(&record);
             bytes_are_of_all_ranks(&record);
+        }
+    }
+}
+
+/// Residuals of each solve on so many ranks, with the solver and the preconditioner.
+fn histories(records: &[Record]) -> Vec<(String, String, Vec<f64>)> {
+    let of = |r: &Record| {
+        assert_eq!(r.status, Status::Converged, "{:?}", r.reason);
+        let residuals = r.convergence.residual_history.clone();
+        (r.case.solver.clone(), r.case.precond.clone(), residuals)
+    };
+    records.iter().map(of).collect()
+}
+
+#[test]
+fn exact_products_are_those_of_one_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let definite = ["poisson3d:12", "--solver", "cg,gmres", "--precond"];
+    let definite = [&definite[..], &["chebyshev,tns,fsai:power=2"]].concat();
+    let blocks = ["blockpoisson3d:7x6x8,b=2", "--block-size", "2", "--solver", "gmres,bicgstab"];
+    let blocks = [&blocks[..], &["--precond", "chebyshev,tns,tns:form=explicit"]].concat();
+    for system in [definite, blocks] {
+        let system = [&system[..], &["--rhs", "random", "--rtol", "1e-8"]].concat();
+        let one = histories(&common::mpi::ran(1, "cpu", folder.path(), &system));
+        assert_eq!(one.len(), 6);
+        for how in ["rows", "boxes", "graph"] {
+            let division = ["--subdomains", "8", "--partition", how, "--schwarz", "exact"];
+            let on = |count| ran(count, folder.path(), &[&system[..], &division].concat());
+            let of_one = histories(&on(1));
+            for count in [2, 4] {
+                assert_eq!(histories(&on(count)), of_one, "{how}, {count} ranks");
+            }
+            // sums differ by rounding: ranks add up subdomain by subdomain
+            let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-6 * y.abs();
+            for (found, one) in of_one.iter().zip(&one) {
+                assert_eq!((&found.0, &found.1), (&one.0, &one.1));
+                assert_eq!(found.2.len(), one.2.len(), "{how}: {found:?} {one:?}");
+                assert!(found.2.iter().zip(&one.2).all(near), "{how}: {found:?} {one:?}");
+            }
         }
     }
 }

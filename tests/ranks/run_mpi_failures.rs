@@ -25,7 +25,13 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
     let text = run(2, &["poisson3d:4", "--deflation", "subdomain:2"]);
     assert!(text.contains("deflation over ranks is by `subdomains`"), "{text}");
     let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
-    assert!(text.contains("`jacobi` has no exact factors over ranks, `bilu` alone has"), "{text}");
+    let why = "`jacobi` is not exact over ranks: it runs in each subdomain, with `--schwarz jacobi` or `ras:D`; exact \
+               are `bilu`, `fsai`, `tns`, `chebyshev`";
+    assert!(text.contains(why), "{text}");
+    let text = run(2, &["poisson3d:4", "--schwarz", "exact:natural", "--precond", "tns"]);
+    let why =
+        "`tns` consists of products, which have no order of elimination: give `--schwarz exact`";
+    assert!(text.contains(why), "{text}");
     let text =
         run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite", "--fill", "1"]);
     let why = "`exact` with the level rule `overwrite` does not run over ranks";

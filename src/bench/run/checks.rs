@@ -3,10 +3,11 @@
 use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::base::parse::choice_name;
-use crate::case::{Case, Execution, Format, Scaling, Setting};
+use crate::case::{Case, Execution, Format, LevelRule, Scaling, Setting, Shift};
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Backend, Operations, Platform, on_gpu, over_ranks};
 use crate::matrix::{Asymmetry, Csr};
+use crate::methods::precond::products::Undivided;
 use crate::methods::precond::{Setup, Takes};
 use crate::methods::{deflation, precond, schwarz, solver};
 
@@ -125,8 +126,18 @@ pub(super) fn fits(needed: usize, free: usize) -> Result<(), NoResult> {
     Ok(SetupFailure::check_memory(needed, free)?)
 }
 
-/// The Schwarz method of a case on its backend.
+/// Layers of rows around those of a rank that its preconditioner of the whole matrix needs, where that consists of
+/// products.
+pub(super) fn reach_of_products(case: &Case) -> Option<usize> {
+    if case.schwarz.is_exact() { precond::reach(&case.precond) } else { None }
+}
+
+/// The Schwarz method of a case on its backend, by which its rows are divided: those of products keep their order, as
+/// with block Jacobi.
 pub(super) fn chosen(case: &Case) -> Result<schwarz::Choice, NoResult> {
+    if reach_of_products(case).is_some() {
+        return Ok(schwarz::Choice::Jacobi);
+    }
     // on a GPU the rows of a stage are made in the order of their columns
     match case.schwarz {
         schwarz::Choice::Natural if on_gpu(&case.backend) => {
@@ -135,6 +146,37 @@ pub(super) fn chosen(case: &Case) -> Result<schwarz::Choice, NoResult> {
         }
         schwarz::Choice::Exact if on_gpu(&case.backend) => Ok(schwarz::Choice::Interface),
         choice => Ok(choice),
+    }
+}
+
+/// The name of the Schwarz method that rows were divided by.
+pub(super) fn name_of_used(case: &Case, used: schwarz::Choice) -> String {
+    if reach_of_products(case).is_some() { case.schwarz } else { used }.to_string()
+}
+
+/// Why a case has no preconditioner of the whole matrix, if it has none.
+pub(super) fn not_exact(case: &Case) -> Option<String> {
+    let Case { precond, schwarz, .. } = case;
+    match precond::undivided(precond) {
+        Undivided::No => {
+            let exact = precond::all_undivided().join("`, `");
+            Some(format!(
+                "`{precond}` is not exact over ranks: it runs in each subdomain, with `--schwarz jacobi` or `ras:D`; \
+                 exact are `{exact}`"
+            ))
+        }
+        Undivided::Products(_) if *schwarz != schwarz::Choice::Exact => Some(format!(
+            "`{precond}` consists of products, which have no order of elimination: give `--schwarz exact`"
+        )),
+        Undivided::Factors if case.drop_tolerance > 0.0 || case.shift == Shift::Search => Some(
+            format!("neither a drop tolerance nor a shift search runs with `{schwarz}` over ranks"),
+        ),
+        // such a level depends on rows of all ranks
+        Undivided::Factors if case.fill > 0 && case.level_rule != LevelRule::Min => {
+            let rule = choice_name(&case.level_rule);
+            Some(format!("`{schwarz}` with the level rule `{rule}` does not run over ranks"))
+        }
+        Undivided::Products(_) | Undivided::Factors => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::divided::{Arranged, Divided, Places, Staged};
+use super::divided::{Arranged, Divided, Exactly, Places};
 use super::held::Held;
 use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds};
@@ -27,6 +27,7 @@ use crate::compute::{Clock, Platform, Products, RankDevice, RankVisitor, Vectors
 use crate::config::sampling::Measure;
 use crate::methods::precond::{Ready, Setup};
 use crate::methods::schwarz::exact::Exact;
+use crate::methods::schwarz::products::OfProducts;
 use crate::methods::schwarz::{Renewed, Schwarz};
 use crate::methods::solver;
 use crate::problem::Problem;
@@ -178,9 +179,9 @@ impl RankVisitor for OnRank<'_, '_> {
 
     fn visit<L: Local + 'static>(self, local: L) -> Option<Solved> {
         let Self { mut job, communicator, arranged, with_solution } = self;
-        let Arranged { layout, part, rhs, places, elimination, .. } = arranged;
+        let Arranged { layout, part, rhs, places, exactly, .. } = arranged;
         let k = Distributed::new(local, communicator, layout);
-        if k.threads() > 1 && elimination.is_some() {
+        if k.threads() > 1 && matches!(exactly, Some(Exactly::Factors(..))) {
             let what = job.case.schwarz;
             let text = format!("`{what}` factorises and solves with one thread of each rank");
             job.record.remark(text);
@@ -189,7 +190,7 @@ impl RankVisitor for OnRank<'_, '_> {
         let done = if job.case.kind == RunKind::Spmv {
             job.product_over_ranks(&k, &part)
         } else {
-            job.over_ranks(&k, &part, rhs, (&places, elimination.as_ref()), with_solution)
+            job.over_ranks(&k, &part, rhs, (&places, exactly.as_ref()), with_solution)
         };
         job.record.times.compile_s = k.compile_seconds();
         job.record.times.trial_s = k.trial_seconds();
@@ -205,7 +206,7 @@ impl Job<'_> {
         k: &Distributed<L>,
         part: &Part,
         rhs: Vec<f64>,
-        (places, elimination): (&Places, Option<&Staged>),
+        (places, exactly): (&Places, Option<&Exactly>),
         with_solution: bool,
     ) -> Result<(), NoResult> {
         let case = self.case;
@@ -214,7 +215,7 @@ impl Job<'_> {
         let roof = without_peak(|| (!self.measure.once).then(|| Roof::of_copies(k)));
         let with_transposed = solver::needs_transposed(&case.solver);
         let (matrix, other) = self.store_rows(k, part, with_transposed)?;
-        let (m, other_m) = self.set_up_subdomains(k, part, setup, elimination, with_transposed)?;
+        let (m, other_m) = self.set_up_subdomains(k, part, setup, exactly, with_transposed)?;
         self.record_size(k, &*m);
         let coarse = self.coarse_space(k, part)?;
 
@@ -369,7 +370,7 @@ impl Job<'_> {
         k: &Distributed<L>,
         part: &Part,
         setup: fn(Setup<L>) -> Ready<L>,
-        elimination: Option<&Staged>,
+        exactly: Option<&Exactly>,
         with_transposed: bool,
     ) -> Result<BothRenewed<L>, NoResult> {
         let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
@@ -378,8 +379,12 @@ impl Job<'_> {
         loop {
             let mut clock = PhaseClock::new(k.local(), self.progress, None);
             let clock_of = &mut clock;
-            let made: Result<BothRenewed<_>, _> = match elimination {
-                Some(Staged { order, given }) => {
+            let made: Result<BothRenewed<_>, _> = match exactly {
+                Some(Exactly::Products(given)) => {
+                    OfProducts::new(k, part, given.as_ref(), &settings, clock_of)
+                        .map(|m| (Box::new(m) as _, None))
+                }
+                Some(Exactly::Factors(order, given)) => {
                     let order = (order, given.as_ref());
                     Exact::new(k, part, order, &settings, clock_of)
                         .map(|m| (Box::new(m) as _, None))

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::checks::{accepted, chosen, of_symmetric, unsuited};
+use super::checks::{
+    accepted, chosen, name_of_used, not_exact, of_symmetric, reach_of_products, unsuited,
+};
 use super::first_rank::{Found, Wanted, of_places};
 use super::held::Held;
 use super::loading::first_rows;
@@ -13,14 +15,12 @@ use super::range::Scaling;
 use crate::base::choices::Partition;
 use crate::base::measure::{now, seconds_since};
 use crate::base::memory;
-use crate::base::parse::choice_name;
-use crate::case::{Case, Execution, LevelRule, RunKind, Shift};
+use crate::case::{Case, Execution, RunKind};
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::moves::{agreed, moved, renumbered, with_layers};
 use crate::compute::distributed::part::Part;
 use crate::matrix::pattern::block_pattern;
-use crate::methods::precond::bilu;
 use crate::methods::schwarz::interfaces::interfaces;
 use crate::methods::{schwarz, solver};
 use crate::record::Record;
@@ -96,12 +96,16 @@ impl Order {
     }
 }
 
-/// The order of exact factors, as a rank knows it.
+/// Of each block row that has a place on a rank its number in the given order, where that is another.
+pub(super) type GivenOrder = Option<Arc<[u64]>>;
+
+/// How a preconditioner of the whole matrix is made, as a rank knows it.
 #[derive(Clone)]
-pub(super) struct Staged {
-    pub(super) order: Arc<Elimination>,
-    /// Of each block row that has a place its number in that order, where that is not stage by stage.
-    pub(super) given: Option<Arc<[u64]>>,
+pub(super) enum Exactly {
+    /// By elimination in this order, stage by stage or as given.
+    Factors(Arc<Elimination>, GivenOrder),
+    /// Of products, in the given order.
+    Products(GivenOrder),
 }
 
 /// What a rank has of a divided system.
@@ -112,7 +116,7 @@ pub(super) struct Arranged<'a> {
     pub(super) rhs: Vec<f64>,
     pub(super) guess: Option<Vec<f64>>,
     pub(super) places: Places<'a>,
-    pub(super) elimination: Option<Staged>,
+    pub(super) exactly: Option<Exactly>,
 }
 
 /// Where the unknowns of a rank come from.
@@ -147,25 +151,10 @@ pub(super) fn check(case: &Case) -> Result<(), NoResult> {
     if let Some(reason) = unsuited(case) {
         return Err(NoResult::unsupported(reason));
     }
-    if case.schwarz.is_exact() {
-        if case.precond != bilu::METHOD.name {
-            let (precond, exact) = (&case.precond, bilu::METHOD.name);
-            return Err(NoResult::unsupported(format!(
-                "`{precond}` has no exact factors over ranks, `{exact}` alone has: `{precond}` runs in each subdomain, with \
-                 `--schwarz jacobi` or `ras:D`"
-            )));
-        }
-        if case.drop_tolerance > 0.0 || case.shift == Shift::Search {
-            let text =
-                format!("neither a drop tolerance nor a shift search runs with `{}`", case.schwarz);
-            return unsupported(&text);
-        }
-        // such a level depends on rows of all ranks
-        if case.fill > 0 && case.level_rule != LevelRule::Min {
-            let rule = choice_name(&case.level_rule);
-            let text = format!("`{}` with the level rule `{rule}` does not run", case.schwarz);
-            return unsupported(&text);
-        }
+    if case.schwarz.is_exact()
+        && let Some(reason) = not_exact(case)
+    {
+        return Err(NoResult::unsupported(reason));
     }
     Ok(())
 }
@@ -335,7 +324,7 @@ impl<'a> Divided<'a> {
             _ => base.numbered(last),
         };
         record.division = Division {
-            schwarz_used: Some(used.to_string()),
+            schwarz_used: Some(name_of_used(case, used)),
             stages: natural.as_ref().map(Elimination::stages),
             stage_efficiency: natural.as_ref().map(|order| order.efficiency),
             ..Division::default()
@@ -361,7 +350,9 @@ impl<'a> Divided<'a> {
         let stays = matches!(numbering, Numbering::Given);
         let moves = communicator.any(!stays || layout.rank_starts() != held.starts);
         let mut vectors = vec![Cow::Borrowed(&**b)];
-        if let Order::Given(_) = elimination {
+        let reach = reach_of_products(case);
+        let keeps_given = matches!(elimination, Order::Given(_)) || (reach.is_some() && moves);
+        if keeps_given {
             let number = |at: usize| held.part.number(at / case.block_size) as f64;
             vectors.push(held.part.unknowns().map(number).collect());
         }
@@ -381,7 +372,7 @@ impl<'a> Divided<'a> {
             part = agreed(communicator, rows.finish(u64::MAX))?;
             vectors = moved.into_iter().map(Cow::Owned).collect();
         }
-        let source = matches!(elimination, Order::Given(_)).then(|| vectors.pop()).flatten();
+        let source = keeps_given.then(|| vectors.pop()).flatten();
         let mut rhs = vectors.pop().expect("the right-hand side").into_owned();
         let mut inner = None;
         let order = match elimination {
@@ -398,7 +389,7 @@ impl<'a> Divided<'a> {
                 Some(Arc::new(found))
             }
         };
-        let layers = case.schwarz.layers(case.fill);
+        let layers = reach.unwrap_or_else(|| case.schwarz.layers(case.fill));
         if layers > 0 && communicator.size() > 1 {
             part = with_layers(communicator, &part, layout.rank_starts(), layers)?;
         }
@@ -406,11 +397,14 @@ impl<'a> Divided<'a> {
             let own: Vec<f64> = source.iter().step_by(case.block_size).copied().collect();
             of_places(communicator, &part, layout.rank_starts(), &own).into()
         });
-        let elimination = order.map(|order| Staged { order, given });
+        let exactly = match order {
+            Some(order) => Some(Exactly::Factors(order, given)),
+            None => reach.map(|_| Exactly::Products(given)),
+        };
         let places = Places { divided: self, moves, inner };
         if places.orders() {
             record.times.add_ordering(Some(seconds_since(begin)));
         }
-        Ok(Arranged { layout, part, rhs, guess: None, places, elimination })
+        Ok(Arranged { layout, part, rhs, guess: None, places, exactly })
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::distributed::{Counted, Run, finished, largest_peak};
-use super::divided::{Arranged, Divided, Numbering, Places, Staged};
+use super::divided::{Arranged, Divided, Exactly, Numbering, Places};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::refill::{Kept, Source};
@@ -312,7 +312,7 @@ impl<L: Local + 'static> OfRank<L> {
     fn solved(
         &mut self,
         job: &mut Job,
-        Arranged { layout, part, rhs, guess, places, elimination }: Arranged,
+        Arranged { layout, part, rhs, guess, places, exactly }: Arranged,
         before: Option<Left<L>>,
         (setup, number): (SetupOf, usize),
     ) -> Result<(), NoResult> {
@@ -333,7 +333,7 @@ impl<L: Local + 'static> OfRank<L> {
                 let k = Distributed::new(device, Rc::clone(&self.communicator), layout);
                 job.on(&k);
                 let kernels = Kernels::before(&k);
-                (job.all_on_ranks(k, &part, elimination.as_ref()), kernels)
+                (job.all_on_ranks(k, &part, exactly.as_ref()), kernels)
             }
         };
         let (left, made) = match made {
@@ -360,12 +360,12 @@ impl Job<'_> {
         &mut self,
         k: Distributed<L>,
         part: &Part,
-        elimination: Option<&Staged>,
+        exactly: Option<&Exactly>,
     ) -> Result<(Left<L>, SetupDone), (L, NoResult)> {
         let with_transposed = solver::needs_transposed(&self.case.solver);
         let made = self.precond_setup::<L>().and_then(|setup| {
             let (matrix, other) = self.store_rows(&k, part, with_transposed)?;
-            let both = self.set_up_subdomains(&k, part, setup, elimination, with_transposed)?;
+            let both = self.set_up_subdomains(&k, part, setup, exactly, with_transposed)?;
             Ok((matrix, other, both))
         });
         let (matrix, other, (m, other_m)) = match made {

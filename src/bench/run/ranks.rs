@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::checks::chosen;
+use super::checks::{chosen, name_of_used};
 use super::distributed::Run;
 use super::divided::{Numbering, check, subdomains};
 use super::held::Held;
@@ -251,7 +251,7 @@ impl Job<'_> {
         }
         Layout::new(&ordered.divided.starts, case.block_size, ranks)?;
         self.record.division = Division {
-            schwarz_used: Some(ordered.used.to_string()),
+            schwarz_used: Some(name_of_used(case, ordered.used)),
             stages: ordered.elimination.as_ref().map(Elimination::stages),
             stage_efficiency: ordered.elimination.as_ref().map(|order| order.efficiency),
             ..Division::default()

@@ -1,7 +1,7 @@
 //! Rows of a system that the first rank has as a whole, with their owners. Where each value goes is found once for a
 //! pattern: new values follow the same ways.
 
-use super::divided::{Arranged, Divided, Places, Staged};
+use super::divided::{Arranged, Divided, Exactly, Places};
 use crate::base::error::Result;
 use crate::case::Case;
 use crate::compute::distributed::Layout;
@@ -15,7 +15,7 @@ pub(super) struct Kept {
     part: Part,
     moves: bool,
     inner: Option<Vec<u32>>,
-    elimination: Option<Staged>,
+    exactly: Option<Exactly>,
     /// Of each rank the entries and the unknowns of the source that it has; on the first.
     sources: Vec<[Vec<u32>; 2]>,
 }
@@ -32,7 +32,7 @@ impl Kept {
     /// Of a system whose entries and right-hand side name themselves, as [`numbered`](crate::compute::distributed::part::numbered)
     /// ones do; collective.
     pub(super) fn new(communicator: &dyn Communicator, arranged: Arranged) -> Self {
-        let Arranged { part, rhs, places: Places { moves, inner, .. }, elimination, .. } = arranged;
+        let Arranged { part, rhs, places: Places { moves, inner, .. }, exactly, .. } = arranged;
         let own = [numbers(part.matrix().values()), numbers(&rhs)];
         let of_rank = |rank| {
             [0, 1].map(|which| {
@@ -41,7 +41,7 @@ impl Kept {
             })
         };
         let sources = (0..communicator.size()).map(of_rank).collect();
-        Self { part, moves, inner, elimination, sources }
+        Self { part, moves, inner, exactly, sources }
     }
 
     /// The system with the values of `source`, which the first rank has, of one pattern with those of before;
@@ -75,7 +75,7 @@ impl Kept {
             rhs,
             guess: Some(guess).filter(|guess| !guess.is_empty()),
             places: Places { divided, moves: self.moves, inner: self.inner.clone() },
-            elimination: self.elimination.clone(),
+            exactly: self.exactly.clone(),
         })
     }
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::Setup;
+use crate::base::error::Result;
 use crate::compute::preconditioner::{FactorSize, Preconditioner, Renewal, SetupFailure};
-use crate::compute::{Backend, Bytes};
+use crate::compute::{Backend, Bytes, Operations};
 use crate::matrix::Csr;
 use crate::methods::precond::scratch::Scratch;
 use crate::symbolic::FillPattern;
 
 /// A matrix that a preconditioner multiplies by.
-pub(super) struct Operator<K: Backend> {
+pub(crate) struct Operator<K: Operations> {
     matrix: K::Matrix,
+    /// Those of all ranks.
     entries: usize,
 }
 
@@ -24,6 +25,13 @@ impl<K: Backend> Operator<K> {
         let entries = k.entries(&a);
         SetupFailure::check_memory(12 * entries, k.memory_free())?;
         Ok(Self { matrix: k.operator(a)?, entries })
+    }
+}
+
+impl<K: Operations> Operator<K> {
+    /// A stored matrix with so many entries on all ranks.
+    pub(crate) fn of(matrix: K::Matrix, entries: usize) -> Self {
+        Self { matrix, entries }
     }
 
     /// `y = A x`.
@@ -52,27 +60,26 @@ pub(super) fn size(entries: usize) -> FactorSize {
 }
 
 /// `z = M_n ... M_1 r`, one or two products.
-pub(super) struct Chain<K: Backend> {
+pub(super) struct Chain<K: Operations> {
     first: Operator<K>,
     then: Option<(Operator<K>, Scratch<K, 1>)>,
     /// Pattern of the factors of which it was made, if any.
     pattern: Option<Arc<FillPattern>>,
 }
 
-impl<K: Backend> Chain<K> {
-    pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, SetupFailure> {
-        Ok(Self { first: Operator::new(s.k, m)?, then: None, pattern: None })
-    }
-
-    /// `z = then first r`.
-    pub(super) fn two(
-        s: &Setup<K>,
-        first: K::Sparse,
-        then: K::Sparse,
-    ) -> Result<Self, SetupFailure> {
-        let scratch = Scratch::new(s.k, s.a.rows())?;
-        let then = Some((Operator::new(s.k, then)?, scratch));
-        Ok(Self { first: Operator::new(s.k, first)?, then, pattern: None })
+impl<K: Operations> Chain<K> {
+    /// `z = then first r` for vectors of n unknowns, or `z = first r`.
+    ///
+    /// # Errors
+    /// When there is too little memory.
+    pub(super) fn new(
+        k: &K,
+        n: usize,
+        first: Operator<K>,
+        then: Option<Operator<K>>,
+    ) -> Result<Self> {
+        let with_scratch = |then| Ok((then, Scratch::new(k, n)?));
+        Ok(Self { first, then: then.map(with_scratch).transpose()?, pattern: None })
     }
 
     /// The same, made of factors on `pattern`.
@@ -81,7 +88,7 @@ impl<K: Backend> Chain<K> {
     }
 }
 
-impl<K: Backend> Preconditioner<K> for Chain<K> {
+impl<K: Operations> Preconditioner<K> for Chain<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         let Some((then, scratch)) = &self.then else {
             self.first.multiply(k, r, z);

@@ -4,6 +4,7 @@
 use crate::compute::{Backend, Bytes, FactorInfo};
 use std::sync::Arc;
 
+use super::products::Undivided;
 use super::threshold::Dropping;
 use super::work::{Phased, device, host};
 use super::{Kept, Method, Phase, Ready, Settings, Setup, Shape};
@@ -86,6 +87,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(host("schedules and layout of the solves")),
         numeric: Some(device("values of the factors")),
     },
+    undivided: Undivided::Factors,
     keeps: Kept::Analysis,
     shape: Shape::Triangles,
     ..Method::PLAIN

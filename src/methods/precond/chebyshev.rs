@@ -1,16 +1,16 @@
 //! Chebyshev iteration on `D^-1 A` as a polynomial preconditioner.
 
-use super::approximate::{Operator, size};
-use super::diagonal::Diagonal;
+use super::approximate::size;
 use super::options::{Parameter, Range};
 use super::polynomial::Polynomial;
+use super::products::{Made, Stored, Undivided, on_device};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::setup::Part;
-use crate::compute::{Backend, Bytes};
+use crate::compute::{Backend, Bytes, Operations};
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -28,13 +28,13 @@ const PARAMETERS: &[Parameter] = &[
 ];
 
 /// The polynomial, and what A and vectors are divided by.
-struct Chebyshev<K: Backend> {
-    diagonal: Diagonal<K>,
+struct Chebyshev<K: Operations> {
+    diagonal: Box<dyn Preconditioner<K>>,
     polynomial: Polynomial<K>,
     scratch: Scratch<K, 1>,
 }
 
-impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
+impl<K: Operations> Preconditioner<K> for Chebyshev<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         let [start] = &mut *self.scratch.borrow();
         self.diagonal.apply(k, r, start);
@@ -57,6 +57,7 @@ pub(crate) const METHOD: Method = Method {
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize],
     transposable: false,
+    undivided: Undivided::Products(|_| 1),
     work: Phased {
         symbolic: None,
         analysis: Some(STORED),
@@ -70,20 +71,25 @@ pub(crate) const METHOD: Method = Method {
     ..Method::PLAIN
 };
 
-#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
-    let options = s.options()?;
+    on_device(s, make, apply)
+}
+
+/// `D^-1 A`; every eigenvalue lies within its largest sum of a row.
+pub(super) fn make<K: Backend>(s: &mut Setup<K>) -> Result<Made<K>, SetupFailure> {
     s.phases.begin(Phase::Numeric);
     let scaled = s.k.scaled(&s.k.sparse(s.a)?, Part::All)?;
-    // every eigenvalue lies within the largest sum of a row
     let largest = s.k.largest_row_sum(&scaled)?;
-    let smallest = largest / options.number("ratio");
-    s.phases.begin(Phase::Analysis);
-    let degree = options.whole("degree");
-    let (scaled, n) = (Operator::new(s.k, scaled)?, s.a.rows());
+    Ok(Made { diagonal: true, largest, ..Made::of([scaled]) })
+}
+
+pub(super) fn apply<K: Operations + 'static>(k: &K, mut of: Stored<K>) -> Ready<K> {
+    let ([scaled], largest, n) = (of.take(), of.largest, of.unknowns);
+    let smallest = largest / of.options.number("ratio");
+    let degree = of.options.whole("degree");
     Ok(Box::new(Chebyshev {
-        diagonal: Diagonal::new(&s)?,
-        polynomial: Polynomial::new(s.k, scaled, n, degree, [smallest, largest])?,
-        scratch: Scratch::new(s.k, n)?,
+        diagonal: of.diagonal.expect("asked for"),
+        polynomial: Polynomial::new(k, scaled, n, degree, [smallest, largest])?,
+        scratch: Scratch::new(k, n)?,
     }))
 }

@@ -4,10 +4,12 @@
 
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
+use super::products::{Made, Stored, Undivided, on_device};
 use super::work::{Phased, STORED, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Takes, Variants};
 use crate::base::setting::Setting;
-use crate::compute::Backend;
+use crate::compute::preconditioner::SetupFailure;
+use crate::compute::{Backend, Operations};
 
 const PARAMETERS: &[Parameter] = &[Parameter {
     key: "power",
@@ -22,6 +24,7 @@ pub(crate) const METHOD: Method = Method {
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize, Setting::Ordering, Setting::SymmetryTolerance],
     takes: Takes::Symmetric,
+    undivided: Undivided::Products(|options| options.whole("power")),
     work: Phased {
         symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
         analysis: Some(STORED),
@@ -35,8 +38,12 @@ pub(crate) const METHOD: Method = Method {
     ..Method::PLAIN
 };
 
-#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    on_device(s, make, apply)
+}
+
+/// G and G'.
+pub(super) fn make<K: Backend>(s: &mut Setup<K>) -> Result<Made<K>, SetupFailure> {
     let q = s.options()?.whole("power");
     let k = s.k;
     s.phases.begin(Phase::Symbolic);
@@ -47,8 +54,10 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let pattern = k.lower_power(&a, q)?;
     s.phases.begin(Phase::Numeric);
     let g = k.factorised_inverse(&a, &pattern)?;
-    drop((a, pattern));
-    let transposed = k.transposed(&g)?;
-    s.phases.begin(Phase::Analysis);
-    Ok(Box::new(Chain::two(&s, g, transposed)?))
+    Ok(Made { mirrored: true, ..Made::of([g]) })
+}
+
+pub(super) fn apply<K: Operations + 'static>(k: &K, mut of: Stored<K>) -> Ready<K> {
+    let [g, transposed] = of.take();
+    Ok(Box::new(Chain::new(k, of.unknowns, g, Some(transposed))?))
 }

@@ -1,7 +1,7 @@
 //! Incomplete sparse approximate inverses of triangular factors (Anzt, Huckle, Braeckle and Dongarra
 //! 2018): `W L = I` and `U' V = I` on the patterns of L and U', so that both solves become products.
 
-use super::approximate::Chain;
+use super::approximate::{Chain, Operator};
 use super::work::{Phased, STORED, host, rows};
 use super::{Kept, Method, Phase, Ready, Setup, bilu};
 use crate::base::setting::Setting;
@@ -38,5 +38,6 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let mirrored = k.triangular_inverse(&k.transposed(&upper)?)?;
     let then = k.times(&k.transposed(&mirrored)?, &inverse_diagonal)?;
     s.phases.begin(Phase::Analysis);
-    Ok(Box::new(Chain::two(&s, first, then)?.on(pattern)))
+    let (first, then) = (Operator::new(k, first)?, Operator::new(k, then)?);
+    Ok(Box::new(Chain::new(k, s.a.rows(), first, Some(then))?.on(pattern)))
 }

@@ -21,6 +21,7 @@ pub(crate) mod none;
 pub mod options;
 mod ordered;
 mod polynomial;
+pub(crate) mod products;
 pub mod quality;
 mod scratch;
 pub(crate) mod search;
@@ -38,12 +39,12 @@ use crate::base::error::{Error, Result};
 use crate::base::external::{self, external};
 use crate::base::setting::Setting;
 use crate::base::shift::Shift;
-use crate::compute::Backend;
-use crate::compute::Trisolve;
 use crate::compute::preconditioner::{Preconditioner, Renewal, SetupFailure};
+use crate::compute::{Backend, Operations, Trisolve};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 use options::{Options, Parameter};
+use products::{Apply, Make, Undivided};
 use work::Phased;
 pub use work::{Work, work};
 
@@ -83,11 +84,18 @@ pub struct Setup<'a, K: Backend> {
     pub phases: &'a mut dyn Phases,
 }
 
+impl Settings {
+    /// The parameters of the preconditioner.
+    pub(super) fn options(&self) -> Result<Options> {
+        let (_, options) = read(&self.precond)?;
+        Ok(options)
+    }
+}
+
 impl<K: Backend> Setup<'_, K> {
     /// The parameters of the preconditioner.
     fn options(&self) -> Result<Options> {
-        let (_, options) = read(&self.settings.precond)?;
-        Ok(options)
+        self.settings.options()
     }
 }
 
@@ -139,6 +147,7 @@ pub(crate) struct Method {
     /// Whether, set up on A', it is the transpose of the one set up on A: not the least squares of the
     /// columns of A, nor a polynomial whose interval comes from its rows.
     transposable: bool,
+    undivided: Undivided,
     keeps: Kept,
     shape: Shape,
     /// Whether it solves with factors in an order of its own, by colours or independent sets.
@@ -203,6 +212,7 @@ impl Method {
         takes: Takes::Any,
         symmetric: |_| true,
         transposable: true,
+        undivided: Undivided::No,
         keeps: Kept::Nothing,
         shape: Shape::Other,
         own_order: false,
@@ -237,7 +247,7 @@ pub enum Takes {
 }
 
 macro_rules! registry {
-    ($($module:ident)*) => {
+    ($($module:ident)*; products: $($of_products:ident)*) => {
         const METHODS: &[Method] = &[$($module::METHOD),*];
 
         /// Preconditioners by name, with a line about each.
@@ -251,11 +261,24 @@ macro_rules! registry {
             })*
             None
         }
+
+        /// How the preconditioner that `spec` names is made on a device and applied on T, where it says that it
+        /// consists of products.
+        pub(crate) fn of_products<K: Backend, T: Operations + 'static>(
+            spec: &str,
+        ) -> Option<(Make<K>, Apply<T>)> {
+            let name = name(spec);
+            $(if name == $of_products::METHOD.name {
+                return Some(($of_products::make::<K>, $of_products::apply::<T>));
+            })*
+            None
+        }
     };
 }
 
 registry! {
-    none jacobi l1_jacobi bilu ilut dilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps amg cpr
+    none jacobi l1_jacobi bilu ilut dilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps amg cpr;
+    products: fsai tns chebyshev
 }
 
 /// The name in `name:key=value,key=value`.
@@ -333,6 +356,27 @@ pub fn advised(first: &str, symmetric: bool, grid: bool) -> Vec<String> {
     let mut tried: Vec<(i32, String)> = METHODS.iter().filter_map(of).flatten().collect();
     tried.sort_by_key(|(rank, spec)| (*rank, spec != first));
     tried.into_iter().map(|(_, spec)| spec).collect()
+}
+
+/// How the preconditioner that `spec` names is the same over ranks as on one device; an unknown one is not.
+pub(crate) fn undivided(spec: &str) -> Undivided {
+    method(spec).map_or(Undivided::No, |method| method.undivided)
+}
+
+/// Of a preconditioner that consists of products: layers of block rows around some that tell the rows of its
+/// matrices.
+pub(crate) fn reach(spec: &str) -> Option<usize> {
+    let (method, options) = read(spec).ok()?;
+    match method.undivided {
+        Undivided::Products(reach) => Some(reach(&options)),
+        Undivided::No | Undivided::Factors => None,
+    }
+}
+
+/// Names of those that are the same over ranks as on one device.
+pub(crate) fn all_undivided() -> Vec<&'static str> {
+    let is = |method: &&Method| !matches!(method.undivided, Undivided::No);
+    METHODS.iter().filter(is).map(|method| method.name).collect()
 }
 
 /// What the preconditioner that `spec` names is to a kernel that does a whole solve.

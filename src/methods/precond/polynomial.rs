@@ -3,22 +3,23 @@
 use super::approximate::Operator;
 use super::scratch::Scratch;
 use crate::base::error::Result;
-use crate::compute::{Backend, Bytes, Coef};
+use crate::compute::{Bytes, Coef, Operations};
 
 /// Steps `x += p(D^-1 A) (c - D^-1 A x)` for `c = D^-1 b`, with the polynomial that is least on an interval.
-pub(super) struct Polynomial<K: Backend> {
+pub(super) struct Polynomial<K: Operations> {
     /// `D^-1 A`.
     scaled: Operator<K>,
     degree: usize,
     /// Middle and half width of the interval of eigenvalues.
     theta: f64,
     delta: f64,
+    /// Those of all ranks.
     unknowns: usize,
     /// The residual and the step.
     scratch: Scratch<K, 2>,
 }
 
-impl<K: Backend> Polynomial<K> {
+impl<K: Operations> Polynomial<K> {
     /// Of `degree` products with `D^-1 A`, for eigenvalues between two positive numbers.
     ///
     /// # Errors
@@ -35,7 +36,7 @@ impl<K: Backend> Polynomial<K> {
             degree,
             theta: f64::midpoint(smallest, largest),
             delta: (largest - smallest) / 2.0,
-            unknowns: n,
+            unknowns: k.extent(n)[1],
             scratch: Scratch::new(k, n)?,
         })
     }

@@ -3,12 +3,12 @@
 use std::cell::{RefCell, RefMut};
 
 use crate::base::error::Result;
-use crate::compute::Backend;
+use crate::compute::Operations;
 
 /// `N` vectors; an application borrows them all.
-pub(super) struct Scratch<K: Backend, const N: usize>(RefCell<[K::Vector; N]>);
+pub(super) struct Scratch<K: Operations, const N: usize>(RefCell<[K::Vector; N]>);
 
-impl<K: Backend, const N: usize> Scratch<K, N> {
+impl<K: Operations, const N: usize> Scratch<K, N> {
     pub(super) fn new(k: &K, n: usize) -> Result<Self> {
         let vectors = (0..N).map(|_| k.vector(n)).collect::<Result<Vec<_>>>()?;
         let Ok(vectors) = vectors.try_into() else { unreachable!("as many as asked for") };

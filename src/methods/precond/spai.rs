@@ -4,10 +4,12 @@
 
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
+use super::products::{Made, Stored, on_device};
 use super::work::{Phased, STORED, rows};
 use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
-use crate::compute::Backend;
+use crate::compute::preconditioner::SetupFailure;
+use crate::compute::{Backend, Operations};
 
 const PARAMETERS: &[Parameter] = &[Parameter {
     key: "symmetric",
@@ -32,8 +34,12 @@ pub(crate) const METHOD: Method = Method {
     ..Method::PLAIN
 };
 
-#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    on_device(s, make, apply)
+}
+
+/// M^-1.
+fn make<K: Backend>(s: &mut Setup<K>) -> Result<Made<K>, SetupFailure> {
     let symmetric = s.options()?.word("symmetric") == "yes";
     let k = s.k;
     s.phases.begin(Phase::Numeric);
@@ -44,6 +50,10 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     if symmetric {
         m = k.mean(&m, &mirrored)?;
     }
-    s.phases.begin(Phase::Analysis);
-    Ok(Box::new(Chain::one(&s, m)?))
+    Ok(Made::of([m]))
+}
+
+fn apply<K: Operations + 'static>(k: &K, mut of: Stored<K>) -> Ready<K> {
+    let [m] = of.take();
+    Ok(Box::new(Chain::new(k, of.unknowns, m, None)?))
 }

@@ -3,15 +3,15 @@
 //! `K_U` likewise.
 
 use super::approximate::{Chain, Operator, size};
-use super::diagonal::Diagonal;
-use super::options::{Parameter, Range};
+use super::options::{Options, Parameter, Range};
+use super::products::{Made, Stored, Undivided, on_device};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::setup::Part;
-use crate::compute::{Backend, Bytes};
+use crate::compute::{Backend, Bytes, Operations};
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -30,15 +30,15 @@ const PARAMETERS: &[Parameter] = &[
 
 /// By products alone: with `G = D^-1 L`, `H = D^-1 U`,
 /// `z = (I - H + H^2 ..) (I - G + G^2 ..) D^-1 r`, both series by Horner's rule.
-struct Implicit<K: Backend> {
-    diagonal: Diagonal<K>,
+struct Implicit<K: Operations> {
+    diagonal: Box<dyn Preconditioner<K>>,
     lower: Operator<K>,
     upper: Operator<K>,
     order: usize,
     scratch: Scratch<K, 3>,
 }
 
-impl<K: Backend> Preconditioner<K> for Implicit<K> {
+impl<K: Operations> Preconditioner<K> for Implicit<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         let [start, v, w] = &mut *self.scratch.borrow();
         self.diagonal.apply(k, r, start);
@@ -59,7 +59,7 @@ impl<K: Backend> Preconditioner<K> for Implicit<K> {
 }
 
 /// `out = sum over m <= order of (-a)^m x`; `work` is overwritten.
-fn series<K: Backend>(
+fn series<K: Operations>(
     k: &K,
     a: &Operator<K>,
     order: usize,
@@ -81,6 +81,9 @@ pub(crate) const METHOD: Method = Method {
     summary: "truncated Neumann series of the triangles of A",
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize, Setting::Ordering],
+    undivided: Undivided::Products(|options| {
+        if is_explicit(options) { 2 * options.whole("order") } else { 1 }
+    }),
     work: Phased {
         symbolic: None,
         analysis: Some(STORED),
@@ -90,28 +93,42 @@ pub(crate) const METHOD: Method = Method {
     ..Method::PLAIN
 };
 
-#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    on_device(s, make, apply)
+}
+
+fn is_explicit(options: &Options) -> bool {
+    options.word("form") == "explicit"
+}
+
+/// Both triangles divided by the diagonal, or M^-1.
+pub(super) fn make<K: Backend>(s: &mut Setup<K>) -> Result<Made<K>, SetupFailure> {
     let options = s.options()?;
-    let (order, explicit) = (options.whole("order"), options.word("form") == "explicit");
     s.phases.begin(Phase::Numeric);
     let k = s.k;
     let a = k.sparse(s.a)?;
     let (lower, upper) = (k.scaled(&a, Part::Lower)?, k.scaled(&a, Part::Upper)?);
-    if explicit {
-        let right = k.times(&series_of(k, &lower, order)?, &k.inverse_diagonal(&a)?)?;
-        let m = k.times(&series_of(k, &upper, order)?, &right)?;
-        s.phases.begin(Phase::Analysis);
-        return Ok(Box::new(Chain::one(&s, m)?));
+    if !is_explicit(&options) {
+        return Ok(Made { diagonal: true, ..Made::of([lower, upper]) });
     }
-    drop(a);
-    s.phases.begin(Phase::Analysis);
+    let order = options.whole("order");
+    let right = k.times(&series_of(k, &lower, order)?, &k.inverse_diagonal(&a)?)?;
+    Ok(Made::of([k.times(&series_of(k, &upper, order)?, &right)?]))
+}
+
+pub(super) fn apply<K: Operations + 'static>(k: &K, mut of: Stored<K>) -> Ready<K> {
+    let n = of.unknowns;
+    if is_explicit(&of.options) {
+        let [m] = of.take();
+        return Ok(Box::new(Chain::new(k, n, m, None)?));
+    }
+    let [lower, upper] = of.take();
     Ok(Box::new(Implicit {
-        diagonal: Diagonal::new(&s)?,
-        lower: Operator::new(s.k, lower)?,
-        upper: Operator::new(s.k, upper)?,
-        order,
-        scratch: Scratch::new(s.k, s.a.rows())?,
+        diagonal: of.diagonal.expect("asked for"),
+        lower,
+        upper,
+        order: of.options.whole("order"),
+        scratch: Scratch::new(k, n)?,
     }))
 }
 

@@ -1,9 +1,11 @@
 //! Preconditioners over subdomains: block Jacobi and restricted additive Schwarz with overlap (Cai and Sarkis
-//! 1999), where each subdomain has one of its own, any in the registry; and [`exact`] factors of the whole matrix.
+//! 1999), where each subdomain has one of its own, any in the registry; and those of the whole matrix, [`exact`] factors
+//! and [`products`].
 
 pub mod exact;
 pub(crate) mod interfaces;
 pub mod order;
+pub mod products;
 mod rows;
 
 use std::cell::RefCell;
@@ -78,9 +80,9 @@ pub enum Choice {
     Jacobi,
     /// Restricted additive Schwarz with so many layers of overlap.
     Restricted(usize),
-    /// Block ILU(k) of the whole matrix, in one of the orders that follow.
+    /// One preconditioner of the whole matrix: products, or block ILU(k) in one of the orders that follow.
     Exact,
-    /// The same, interfaces last.
+    /// Block ILU(k), interfaces last.
     Interface,
     /// The same in the given order.
     Natural,
