@@ -110,15 +110,26 @@ const AHEAD: usize = 4096;
 /// Asks for the cache lines that lie so much behind those of `x`, of which there need not be any.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(x: &[T]) {
+    prefetch_away::<T>(x, AHEAD as isize);
+}
+
+/// The same for those before `x`, where memory is read from its end.
+#[inline(always)]
+pub(crate) fn prefetch_before<T>(x: &[T]) {
+    prefetch_away::<T>(x, -(AHEAD as isize));
+}
+
+#[inline(always)]
+fn prefetch_away<T>(x: &[T], bytes: isize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..x.len()).step_by(64 / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = x.as_ptr().wrapping_add(at + AHEAD / size_of::<T>());
+        let place = x.as_ptr().wrapping_add(at).wrapping_byte_offset(bytes);
         // SAFETY: SSE is part of the target, and a prefetch of any address changes nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = x;
+    let _ = (x, bytes);
 }
 
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that

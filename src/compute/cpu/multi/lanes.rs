@@ -2,6 +2,12 @@
 
 use super::super::simd::Simd;
 
+/// Whether vectors of so many numbers stream from memory: their lines are asked for before they are read. What stays in
+/// the second-level cache is slower with that.
+pub(super) fn from_memory(numbers: usize) -> bool {
+    numbers * size_of::<f64>() >= 4 << 20
+}
+
 /// A strip of columns: the first of them, and the columns of the whole multivector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strip {
@@ -14,6 +20,12 @@ impl Strip {
     #[inline(always)]
     pub(super) fn of_row(self, row: usize) -> usize {
         row * self.columns + self.at
+    }
+
+    /// All columns of `count` rows from `first` on.
+    #[inline(always)]
+    pub(super) fn rows(self, first: usize, count: usize) -> std::ops::Range<usize> {
+        first * self.columns..(first + count) * self.columns
     }
 }
 

@@ -10,10 +10,10 @@ use super::super::ilu::BlockIlu;
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
 use super::super::shared::Shared;
-use super::super::simd::Simd;
+use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
-use super::lanes::{Lanes, Strip, strips, with_lanes};
+use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
 use super::{gather, scatter};
 use crate::matrix::pattern::PatternView;
 
@@ -53,16 +53,20 @@ struct Factors<'a, T> {
     lower: &'a [T],
     inverse_diagonal: &'a [T],
     upper: &'a [T],
+    /// Whether this strip is the first that asks for all of this and of the vectors, which are in memory.
+    far: bool,
 }
 
 impl<'a, T: Entry> Factors<'a, T> {
-    fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>) -> Self {
+    fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>, strip: Strip) -> Self {
+        let numbers = ilu.pattern.rows() * ilu.pattern.block_size() * strip.columns;
         Self {
             lower_pattern: ilu.pattern.lower.view(),
             upper_pattern: ilu.pattern.upper.view(),
             lower: &blocks.lower,
             inverse_diagonal: &blocks.inverse_diagonal,
             upper: &blocks.upper,
+            far: strip.at == 0 && from_memory(numbers),
         }
     }
 }
@@ -76,7 +80,7 @@ fn of_strip<L: Lanes, T: Entry>(
     z: Shared,
     alone: bool,
 ) {
-    let (f, size) = (Factors::new(ilu, blocks), ilu.pattern.block_size());
+    let (f, size) = (Factors::new(ilu, blocks, strip), ilu.pattern.block_size());
     let rows = ilu.pattern.rows() as u32;
     let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
         forward(lanes, f, size, strip, r, z, 0..rows);
@@ -178,6 +182,13 @@ fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     let range = f.lower_pattern.range(i);
     let blocks = &f.lower[range.start * size * size..range.end * size * size];
     let columns = &f.lower_pattern.col_ind[range];
+    if f.far {
+        prefetch_ahead(blocks);
+        prefetch_ahead(columns);
+        prefetch_ahead(&r[strip.rows(i * size, size)]);
+        // SAFETY: this call alone touches row i.
+        prefetch_ahead(unsafe { z.read(strip.rows(i * size, size)) });
+    }
     for row in 0..size {
         let at = strip.of_row(i * size + row);
         let mut sum = L::load(s, &r[at..]);
@@ -205,6 +216,13 @@ fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     let blocks = &f.upper[(entries - range.end) * bb..(entries - range.start) * bb];
     let columns = &f.upper_pattern.col_ind[range];
     let inverse = &f.inverse_diagonal[i * bb..(i + 1) * bb];
+    if f.far {
+        prefetch_ahead(blocks);
+        prefetch_before(columns);
+        prefetch_before(inverse);
+        // SAFETY: this call alone touches row i.
+        prefetch_before(unsafe { z.read(strip.rows(i * size, size)) });
+    }
     for (c, own) in own.chunks_exact_mut(L::COUNT).take(size).enumerate() {
         let at = strip.of_row(i * size + c);
         // SAFETY: this call alone touches row i.

@@ -62,6 +62,25 @@ fn every_column_of_a_product_has_the_bits_of_a_single_one() {
     }
 }
 
+/// A result that goes past the caches.
+#[test]
+fn a_large_product_has_the_bits_of_a_single_one() {
+    let n = (1 << 19) + 5;
+    let columns: Vec<u32> = (0..n as u32).flat_map(|i| [i.saturating_sub(7), i]).skip(1).collect();
+    let ptr: Vec<u32> = (0..=n as u32).map(|i| (2 * i).saturating_sub(1)).collect();
+    let a = Arc::new(Csr::new(n, n, ptr, columns, random(2 * n - 1, 8)).unwrap());
+    for k in backends() {
+        let stored = k.matrix(&a, Format::Csr).unwrap();
+        let x = uploaded(&k, &random(n * 8, 9));
+        let (mut y, mut want) = (uploaded(&k, &x), k.vector(n).unwrap());
+        k.product(&stored, 8, &x, None, &mut y);
+        for j in [0, 3, 7] {
+            k.spmv(&stored, &column(&k, 8, j, &x), &mut want);
+            assert!(same(&column(&k, 8, j, &y), &want), "{j}");
+        }
+    }
+}
+
 #[test]
 fn every_column_of_a_solve_has_the_bits_of_a_single_one() {
     for k in backends() {
