@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::bench::engine::isolated::Isolation;
 use crate::bench::process::kill_counters;
 use crate::cli::complete;
+use crate::compute::distributed::launch;
 use crate::config::axes::Axis;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::peer;
@@ -150,7 +151,8 @@ pub(super) struct IsolationFlags {
     #[arg(long)]
     isolate: bool,
 
-    /// Time limit of a case in seconds, setup included; implies --isolate
+    /// Time limit of a case in seconds, setup included; implies --isolate, but on several ranks, where it
+    /// records the case and ends the job
     #[arg(long, value_name = "SECONDS", value_parser = limit, allow_negative_numbers = true)]
     case_limit: Option<f64>,
 
@@ -170,7 +172,12 @@ pub(super) fn limit(text: &str) -> Result<f64, String> {
 impl IsolationFlags {
     /// Whether cases run in separate processes.
     pub(super) fn isolates(self) -> bool {
-        self.isolate || self.case_limit.is_some()
+        self.isolate || (self.case_limit.is_some() && launch::ranks() == 1)
+    }
+
+    /// The time limit of a case on several ranks.
+    pub(super) fn limit_over_ranks(self) -> Option<f64> {
+        self.case_limit.filter(|_| launch::ranks() > 1)
     }
 
     /// How cases are isolated, where they are.

@@ -75,8 +75,8 @@ pub(super) fn check<'a>(mut backends: impl Iterator<Item = &'a str>, isolated: b
             .hint("name `--backend mpi`, or start the program without `mpirun`"));
     }
     if isolated {
-        return Err(Error::input(format!("--isolate or --case-limit on {ranks} ranks"))
-            .hint("a process of its own has no ranks: go without both; --time-limit ends solves"));
+        return Err(Error::input(format!("--isolate on {ranks} ranks"))
+            .hint("a process of its own has no ranks: go without it; --case-limit works alone"));
     }
     Ok(())
 }

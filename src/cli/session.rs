@@ -122,6 +122,10 @@ impl<'a> Session<'a> {
             return Err(Error::input("the steps of a sequence have no process of their own")
                 .hint("go without --isolate and --case-limit"));
         }
+        if self.isolation.limit_over_ranks().is_some() && files.iter().any(Vec::is_empty) {
+            return Err(Error::input("--case-limit on several ranks ends the job")
+                .hint("give --output FILE, which keeps what was finished"));
+        }
         let mut missing = missing(&backends)?;
         let existing = self.flags.existing();
         let resumed = existing == Existing::Resume;
@@ -165,7 +169,11 @@ impl<'a> Session<'a> {
 
     /// The measuring options of an experiment in this process.
     fn measure(&self, experiment: &Experiment) -> Result<Measure> {
-        Ok(Measure { round: self.isolation.round, ..experiment.measure.resolve()? })
+        Ok(Measure {
+            round: self.isolation.round,
+            case_limit_s: self.isolation.limit_over_ranks(),
+            ..experiment.measure.resolve()?
+        })
     }
 
     /// Checks the systems of the cases that can run, `pending` among them in their order.

@@ -114,6 +114,7 @@ impl MeasureOptions {
             repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
             history: self.history.unwrap_or(default.history),
             once: default.once,
+            case_limit_s: None,
             round: None,
         })
     }

@@ -23,6 +23,8 @@ pub struct Measure {
     pub history: usize,
     /// A single solve is stopped after this many seconds.
     pub time_limit_s: Option<f64>,
+    /// A case over ranks that takes longer than these seconds is recorded, and the job ends.
+    pub case_limit_s: Option<f64>,
     /// One setup and one solve, both timed, and nothing else: no bandwidths.
     pub once: bool,
     /// Rounds over all cases, among which the samples of a case are divided.
@@ -43,6 +45,7 @@ impl Default for Measure {
             repeat_values: 0,
             history: 0,
             time_limit_s: None,
+            case_limit_s: None,
             once: false,
             rounds: 1,
             round: None,

@@ -45,7 +45,9 @@ fn the_first_rank_reports_errors_once_and_ends_the_others() {
     let text = said(2, 2, &["run", "poisson3d:4", "--backend", "cpu"]);
     assert_eq!(text.matches("2 ranks, and no case that uses them").count(), 1, "{text}");
     let text = said(2, 2, &["run", "poisson3d:4", "--backend", "mpi", "--isolate"]);
-    assert!(text.contains("--isolate or --case-limit on 2 ranks"), "{text}");
+    assert!(text.contains("--isolate on 2 ranks"), "{text}");
+    let text = said(2, 2, &["run", "poisson3d:4", "--backend", "mpi", "--case-limit", "9"]);
+    assert!(text.contains("give --output FILE, which keeps what was finished"), "{text}");
     let text = said(2, 2, &["advise", "poisson3d:4"]);
     assert_eq!(text.matches("2 ranks, and `advise` uses one process").count(), 1, "{text}");
 }
@@ -90,6 +92,29 @@ fn a_limit_of_time_ends_a_solve_on_all_ranks() {
     said(2, 1, &[&arguments[..], &limits].concat());
     assert!(start.elapsed() < Duration::from_secs(60));
     assert_eq!(records(&out)[0].status, Status::TimeLimit);
+}
+
+#[test]
+fn a_limit_of_time_of_a_case_ends_the_job_which_goes_on_with_the_next_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("r.jsonl");
+    let endless = ["--rtol", "0", "--max-iterations", "100000000", "--case-limit", "2"];
+    let rest = ["--backend", "mpi", "--resume", "-q", "-o", out.to_str().unwrap()];
+    let start = Instant::now();
+    let arguments = ["run", "poisson3d:30", "poisson3d:1"];
+    let text = said(2, 1, &[&arguments[..], &endless, &rest].concat());
+    assert!(start.elapsed() < Duration::from_secs(60));
+    let expected = "`poisson3d:30`: time limit of a case, 2 s, reached on several ranks";
+    assert!(text.contains(expected), "{text}");
+    let reason = "time limit of a case, 2 s, reached; all ranks were ended";
+    let ended = records(&out);
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0].status, Status::TimeLimit);
+    assert_eq!(ended[0].reason.as_deref(), Some(reason));
+    // the next case, which is too small for two ranks, without the one that is late
+    said(2, 1, &[&arguments[..], &endless, &rest].concat());
+    let statuses: Vec<Status> = records(&out).iter().map(|r| r.status).collect();
+    assert_eq!(statuses, [Status::TimeLimit, Status::Unsupported]);
 }
 
 /// The process of a rank whose arguments name a file.

@@ -5,9 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::shown;
 use crate::base::status::Status;
-use crate::bench::engine::{Observer, Outcome, each_pending};
+use crate::bench::engine::{Observer, Outcome, each_pending, limit};
 use crate::bench::process::{self, ChildEnd, Ended, GRACE_OF_PARENTS_S, Limits};
 use crate::bench::solution;
 use crate::bench::solution::Solutions;
@@ -115,11 +114,7 @@ impl Isolation {
         let made = read(&result).ok().and_then(|c| c.records.into_iter().find(|r| r.case == *case));
         Ok(Some(made.unwrap_or_else(|| {
             let out_of_memory = process::kills(&self.counters) > kills;
-            let (status, reason) = explain(&ended, out_of_memory);
-            let mut record = Record { case: case.clone(), status, ..Record::default() };
-            record.reason = Some(reason);
-            environment::complete(&mut record.environment, &case.backend, start);
-            record
+            limit::without_result(case, explain(&ended, out_of_memory), start)
         })))
     }
 }
@@ -132,7 +127,7 @@ fn cannot(error: &std::io::Error) -> Error {
 /// killed a process meanwhile.
 fn explain(ended: &Ended, out_of_memory: bool) -> (Status, String) {
     let status = match &ended.how {
-        ChildEnd::Late(limit) => return late(*limit),
+        ChildEnd::Late(limit) => return limit::late(*limit),
         ChildEnd::Exited(status) => *status,
         other => unreachable!("no other end was asked for: {other:?}"),
     };
@@ -143,11 +138,6 @@ fn explain(ended: &Ended, out_of_memory: bool) -> (Status, String) {
             format!("its process left no record, {}", process::exit(status, &ended.words)),
         ),
     }
-}
-
-/// Status and reason of a case that was ended after so many seconds.
-fn late(limit: f64) -> (Status, String) {
-    (Status::TimeLimit, format!("time limit of a case, {} s, reached", shown(&limit.to_string())))
 }
 
 #[cfg(all(test, unix))]

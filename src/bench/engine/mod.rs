@@ -1,12 +1,14 @@
 //! Runs the cases of an experiment in order and keeps every finished record at once.
 
 pub(crate) mod isolated;
+mod limit;
 mod loaded;
 pub(crate) mod preflight;
 pub(crate) mod progress;
 mod sequence;
 
 use std::sync::atomic::{self, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
@@ -287,31 +289,25 @@ fn each_pending(
     for of_run in turns.chunk_by(|(a, of_a), (b, of_b)| of_a == of_b && one_run(a, b)) {
         let (round, cases) = (of_run[0].1, of_run.iter().map(|(case, _)| *case));
         let cases: Vec<&Case> = cases.collect();
-        let known = |case: &Case| record_of(case, round, &earlier);
-        if let Err(error) = same_steps(&cases, known) {
+        let open = Mutex::new(Open { at: 0, start: environment::now(), outputs: &mut *outputs });
+        let turn = Turn { cases, round, earlier: &earlier, open };
+        if let Err(error) = same_steps(&turn.cases, |case| turn.known(case)) {
             end = SweepEnd::Failed(error);
             break;
         }
-        if cases.iter().all(|case| known(case).is_some()) {
-            records.extend(cases.iter().filter_map(|case| known(case).cloned()));
+        if turn.cases.iter().all(|case| turn.known(case).is_some()) {
+            records.extend(turn.cases.iter().filter_map(|case| turn.known(case).cloned()));
             continue;
         }
-        let mut keep = |record: Record, observer: &mut dyn Observer| -> Result<()> {
-            if let Some(record) = known(&record.case) {
-                records.push(record.clone());
-                return Ok(());
-            }
-            let record = Record { round, ..record };
-            // a matrix may have changed since the run began
-            let file = outputs.paths().next().map(|path| path.display().to_string());
-            let others = earlier.iter().chain(&records);
-            contents::refuse_others(file.as_deref().unwrap_or("this run"), others, &record)?;
-            outputs.add(&record)?;
-            observer.finished(&record);
-            records.push(record);
-            Ok(())
+        let work = |restart: &dyn Fn()| {
+            let mut keep = |record: Record, observer: &mut dyn Observer| -> Result<()> {
+                restart();
+                records.push(turn.kept(record, &records, observer)?);
+                Ok(())
+            };
+            run(&turn.cases, round, observer, &mut keep)
         };
-        match run(&cases, round, observer, &mut keep) {
+        match limit::watched(measure.case_limit_s, work, |limit_s| turn.late(limit_s)) {
             Ok(true) => {}
             Ok(false) => end = SweepEnd::Interrupted,
             Err(error) if error.kind() == Kind::Stopped => {
@@ -326,6 +322,65 @@ fn each_pending(
     }
     observer.end();
     Outcome { records: rounds::aggregated(&records), end }
+}
+
+/// Cases that run together.
+struct Turn<'a> {
+    cases: Vec<&'a Case>,
+    round: Option<usize>,
+    /// Records that were there before.
+    earlier: &'a [Record],
+    open: Mutex<Open<'a>>,
+}
+
+/// The case of a turn that runs, by its place and the time at which it began, and where its record goes.
+struct Open<'a> {
+    at: usize,
+    start: String,
+    outputs: &'a mut Outputs,
+}
+
+impl Turn<'_> {
+    fn known(&self, case: &Case) -> Option<&Record> {
+        record_of(case, self.round, self.earlier)
+    }
+
+    /// Writes the record of the case that ran, unless it was there before; `others` are those of this run.
+    fn kept(
+        &self,
+        record: Record,
+        others: &[Record],
+        observer: &mut dyn Observer,
+    ) -> Result<Record> {
+        // whoever ends the job holds it for good
+        let open = &mut *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        (open.at, open.start) = (open.at + 1, environment::now());
+        if let Some(record) = self.known(&record.case) {
+            return Ok(record.clone());
+        }
+        let record = Record { round: self.round, ..record };
+        // a matrix may have changed since the run began
+        let file = open.outputs.paths().next().map(|path| path.display().to_string());
+        let others = self.earlier.iter().chain(others);
+        contents::refuse_others(file.as_deref().unwrap_or("this run"), others, &record)?;
+        open.outputs.add(&record)?;
+        observer.finished(&record);
+        Ok(record)
+    }
+
+    /// Writes that the case which runs took too long, and ends all ranks.
+    fn late(&self, limit_s: f64) {
+        let open = &mut *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // the last one has just been kept
+        let Some(case) = self.cases.get(open.at) else { return };
+        let mut kept = Ok(());
+        if self.known(case).is_none() {
+            let why = limit::late_over_ranks(limit_s);
+            let record = limit::without_result(case, why, open.start.clone());
+            kept = open.outputs.add(&Record { round: self.round, ..record });
+        }
+        limit::end_job(kept, case, limit_s)
+    }
 }
 
 /// Refuses to add rounds to cases measured without rounds, or vice versa: no reader could tell

@@ -32,6 +32,13 @@ pub(crate) fn left_to_first(code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Ends all ranks of the job with exit code 1, whatever they do.
+pub(crate) fn end_job() -> ! {
+    #[cfg(feature = "mpi")]
+    super::world::abort();
+    std::process::exit(1)
+}
+
 /// The ranks of the job; this process alone if no launcher started several.
 ///
 /// # Errors
