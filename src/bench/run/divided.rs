@@ -249,6 +249,34 @@ pub(super) fn subdomains(case: &Case, ranks: usize) -> usize {
     if case.subdomains == 0 { ranks } else { case.subdomains }
 }
 
+/// A system in a range in which numbers can be squared, where they will be; collective.
+fn scaled<'a>(
+    held: &'a Held,
+    b: &'a [f64],
+    communicator: &dyn Communicator,
+    case: &Case,
+) -> (Cow<'a, Held>, Cow<'a, [f64]>, Scaling) {
+    let scaling = match case.kind {
+        RunKind::Solve => held.scaling(communicator, b),
+        RunKind::Spmv => Scaling::default(),
+    };
+    if scaling == Scaling::default() {
+        return (Cow::Borrowed(held), Cow::Borrowed(b), scaling);
+    }
+    let (held, b) = held.scaled(b, scaling);
+    (Cow::Owned(held), Cow::Owned(b), scaling)
+}
+
+/// Records the size of a system; collective.
+fn record_size(held: &Held, communicator: &dyn Communicator, case: &Case, record: &mut Record) {
+    let rows = held.order.div_ceil(case.block_size as u64) as usize;
+    record.size.n = held.order as usize;
+    record.size.nnz = held.entries as usize;
+    record.size.padding = rows * case.block_size - held.order as usize;
+    record.size.block_rows = rows;
+    record.size.matrix_blocks = held.blocks(communicator);
+}
+
 impl<'a> Divided<'a> {
     /// Scales and divides a system of which every rank has rows, as one rank does that has all of it; collective.
     pub(super) fn of_rows(
@@ -259,30 +287,14 @@ impl<'a> Divided<'a> {
         record: &mut Record,
     ) -> Result<Self, NoResult> {
         check(case)?;
-        let scaling = match case.kind {
-            RunKind::Solve => held.scaling(communicator, b),
-            // nothing is squared
-            RunKind::Spmv => Scaling::default(),
-        };
-        let (held, b) = if scaling == Scaling::default() {
-            (Cow::Borrowed(held), Cow::Borrowed(b))
-        } else {
-            let (held, b) = held.scaled(b, scaling);
-            (Cow::Owned(held), Cow::Owned(b))
-        };
-        let size = case.block_size;
-        let rows = held.order.div_ceil(size as u64) as usize;
-        record.size.n = held.order as usize;
-        record.size.nnz = held.entries as usize;
-        record.size.padding = rows * size - held.order as usize;
-        record.size.block_rows = rows;
-        record.size.matrix_blocks = held.blocks(communicator);
+        let (held, b, scaling) = scaled(held, b, communicator, case);
         scaling.remarks().for_each(|remark| record.remark(remark));
+        record_size(&held, communicator, case, record);
         if let Some(method) = of_symmetric(case) {
             let found = held.asymmetry(communicator)?;
             accepted(case, method, found)?.into_iter().for_each(|said| record.remark(said));
         }
-        let count = subdomains(case, communicator.size());
+        let (rows, count) = (record.size.block_rows, subdomains(case, communicator.size()));
         check_count(count, rows)?;
         let (choice, how, fill) = (chosen(case)?, case.partition, case.fill);
         let begin = now();

@@ -158,33 +158,7 @@ fn file(
             failed = pool.install(|| dealt.take(bytes)).err();
         }
     };
-    let said = match &mut dealer {
-        Some(dealer) => {
-            let mut deal = |hands: &mut [Vec<u8>], next: Next| {
-                let own = communicator.scatter(&mut |rank| {
-                    let mut message = std::mem::take(&mut hands[rank]);
-                    message.push(next as u8);
-                    message
-                });
-                take(&own[..own.len() - 1]);
-            };
-            let begins = &starts[..size];
-            let more = |hands: &mut [Vec<u8>]| deal(hands, Next::More);
-            let read = dealer.read(begins, PIECE, more);
-            let next = if read.is_ok() { Next::Nothing } else { Next::Failed };
-            deal(&mut vec![Vec::new(); size], next);
-            read
-        }
-        None => loop {
-            let bytes = communicator.scatter(&mut |_| Vec::new());
-            let (&next, entries) = bytes.split_last().expect("a word on what follows");
-            take(entries);
-            if next != Next::More as u8 {
-                break Ok(());
-            }
-        },
-    };
-    agreed(communicator, said)?;
+    agreed(communicator, deal(communicator, dealer.as_mut(), &starts[..size], &mut take))?;
     agreed(communicator, failed.map_or(Ok(()), Err))?;
     let dealt = agreed(communicator, dealt)?;
     let entries = sum(communicator, dealt.entries()) as usize;
@@ -211,6 +185,38 @@ fn file(
         remarks,
         file: path.map(Path::to_owned),
     })
+}
+
+/// Has the first rank read the entries with its `dealer` and `take` what this rank gets, whose rows begin at one of
+/// `begins`; collective.
+fn deal(
+    communicator: &dyn Communicator,
+    dealer: Option<&mut Dealer>,
+    begins: &[usize],
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<()> {
+    let Some(dealer) = dealer else {
+        loop {
+            let bytes = communicator.scatter(&mut |_| Vec::new());
+            let (&next, entries) = bytes.split_last().expect("a word on what follows");
+            take(entries);
+            if next != Next::More as u8 {
+                return Ok(());
+            }
+        }
+    };
+    let mut hand_out = |hands: &mut [Vec<u8>], next: Next| {
+        let own = communicator.scatter(&mut |rank| {
+            let mut message = std::mem::take(&mut hands[rank]);
+            message.push(next as u8);
+            message
+        });
+        take(&own[..own.len() - 1]);
+    };
+    let read = dealer.read(begins, PIECE, |hands: &mut [Vec<u8>]| hand_out(hands, Next::More));
+    let next = if read.is_ok() { Next::Nothing } else { Next::Failed };
+    hand_out(&mut vec![Vec::new(); begins.len()], next);
+    read
 }
 
 impl Rows {

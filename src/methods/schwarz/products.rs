@@ -88,7 +88,7 @@ struct OfRank<K: Local> {
 
 impl<K: Local + 'static> OfProducts<K> {
     /// Sets up what `settings` name, which consists of products, for `part` with as many layers of rows around its own
-    /// as [`reach`](precond::reach) says. `given` are the numbers of all block rows of the part in the given order,
+    /// as `precond::reach` says. `given` are the numbers of all block rows of the part in the given order,
     /// where that is another. Whether A is symmetric is not asked. Collective.
     ///
     /// # Errors
