@@ -132,6 +132,17 @@ impl From<SingularBlock> for Breakdown {
     }
 }
 
+impl Breakdown {
+    /// The same where block rows have other numbers.
+    #[must_use]
+    pub(crate) fn renumbered(self, number: impl Fn(usize) -> usize) -> Self {
+        match self {
+            Self::Singular(block) => SingularBlock { row: number(block.row), ..block }.into(),
+            Self::Range { row } => Self::Range { row: number(row) },
+        }
+    }
+}
+
 impl std::fmt::Display for Breakdown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -24,11 +24,8 @@ pub(super) fn late_over_ranks(limit_s: f64) -> (Status, String) {
 
 /// Ends all ranks after a case that took too long, whose record is `kept` if it could be.
 pub(super) fn end_job(kept: Result<()>, case: &Case, limit_s: f64) -> ! {
-    let name = &case.matrix;
-    let limit = shown(&limit_s.to_string());
-    say(&format!(
-        "error: `{name}`: time limit of a case, {limit} s, reached on several ranks, which end with it"
-    ));
+    let (name, (_, reason)) = (&case.matrix, late(limit_s));
+    say(&format!("error: `{name}`: {reason} on several ranks, which end with it"));
     match kept {
         Ok(()) => say(
             "hint: it is recorded where `--output` says, and `--resume` goes on with the next case",

@@ -187,9 +187,8 @@ impl<K: Local> Products for Distributed<K> {
     fn matrix_bytes(&self, a: &Matrix<K>) -> Bytes {
         let own = self.local().matrix_bytes(&a.own);
         let [coupling, ghosts] = a.coupled_bytes;
-        let of = Bytes { held: own.held + coupling, moved: own.moved + coupling + ghosts };
-        let all = |bytes: usize| self.sum(bytes as f64) as usize;
-        Bytes { held: all(of.held), moved: all(of.moved) }
+        let (held, moved) = (own.held + coupling, own.moved + coupling + ghosts);
+        self.bytes_of_all(Bytes { held, moved })
     }
 
     fn spmv(&self, a: &Matrix<K>, x: &K::Vector, y: &mut K::Vector) {

@@ -23,7 +23,7 @@ use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::compute::preconditioner::SetupFailure;
-use crate::compute::{Clock, Executions, Platform, SLOTS};
+use crate::compute::{Bytes, Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
 pub use local::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use vectors::{Pending, Started};
@@ -186,6 +186,12 @@ impl<K: Local> Distributed<K> {
     pub fn sum(&self, own: f64) -> f64 {
         let all = self.communicator.all_gather(&[own], &vec![1; self.layout.ranks()]);
         all.into_iter().sum()
+    }
+
+    /// Those of all ranks.
+    pub(crate) fn bytes_of_all(&self, own: Bytes) -> Bytes {
+        let all = |bytes: usize| self.sum(bytes as f64) as usize;
+        Bytes { held: all(own.held), moved: all(own.moved) }
     }
 
     /// Reductions so far.

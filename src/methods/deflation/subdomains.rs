@@ -340,11 +340,10 @@ impl<K: Local> Projection<Distributed<K>> for SubdomainDeflation<K> {
     fn bytes(&self, k: &Distributed<K>) -> Bytes {
         let [az, z] = [&self.az, &self.minus_z].map(|m| k.local().matrix_bytes(m));
         let masks = 8 * self.pieces.own.last().copied().unwrap_or(0) * self.masks.len();
-        let all = |bytes: usize| k.sum(bytes as f64) as usize;
-        Bytes {
-            held: all(az.held + z.held + masks),
-            moved: all(masks + self.coarse.moved(k.local()) + az.moved),
-        }
+        k.bytes_of_all(Bytes {
+            held: az.held + z.held + masks,
+            moved: masks + self.coarse.moved(k.local()) + az.moved,
+        })
     }
 }
 

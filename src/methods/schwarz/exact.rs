@@ -347,13 +347,7 @@ fn renumbered(why: Breakdown, rows: &Rows, part: &Part) -> Breakdown {
         let given = rows.given.as_ref().zip(part.place(row));
         given.map_or(row, |(given, place)| given[place]) as usize
     };
-    match why {
-        Breakdown::Singular(mut block) => {
-            block.row = number(block.row);
-            block.into()
-        }
-        Breakdown::Range { row } => Breakdown::Range { row: number(row) },
-    }
+    why.renumbered(number)
 }
 
 /// The rows of this rank, whose subdomains begin at the unknowns `starts`, in each stage.
@@ -472,8 +466,7 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
     fn bytes(&self, k: &Distributed<K>) -> Bytes {
         let own = self.ilu.bytes();
         let vector = 8 * self.ilu.pattern().rows() * self.ilu.pattern().block_size();
-        let all = |bytes: usize| k.sum(bytes as f64) as usize;
-        Bytes { held: all(own.held + vector), moved: all(own.moved) }
+        k.bytes_of_all(Bytes { held: own.held + vector, ..own })
     }
 
     fn numeric_bytes(&self, k: &Distributed<K>) -> usize {

@@ -356,8 +356,7 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
             Bytes { held: of.held + 20 * copied, moved: of.moved + 40 * copied }
         });
         let [held, moved] = of.fold([0, 0], |[h, m], b| [h + b.held, m + b.moved]);
-        let all = |bytes: usize| k.sum(bytes as f64) as usize;
-        Bytes { held: all(held), moved: all(moved) }
+        k.bytes_of_all(Bytes { held, moved })
     }
 
     fn numeric_bytes(&self, k: &Distributed<K>) -> usize {

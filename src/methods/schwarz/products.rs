@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::{Renewed, principal, with_overlap};
 use crate::base::choices::Format;
 use crate::base::error::Result;
+use crate::compute::Bytes;
 use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::part::{Builder, Part};
 use crate::compute::distributed::{Distributed, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
-use crate::compute::{Breakdown, Bytes};
 use crate::matrix::Csr;
 use crate::methods::precond::products::{Make, Operator, Stored, inverse_diagonal};
 use crate::methods::precond::{self, Kept, Phase, Phases, Ready, Settings, Setup};
@@ -72,9 +72,7 @@ impl<K: Local> Preconditioner<Distributed<K>> for Diagonal<K> {
     }
 
     fn bytes(&self, k: &Distributed<K>) -> Bytes {
-        let own = self.0.bytes(k.local());
-        let all = |bytes: usize| k.sum(bytes as f64) as usize;
-        Bytes { held: all(own.held), moved: all(own.moved) }
+        k.bytes_of_all(self.0.bytes(k.local()))
     }
 }
 
@@ -162,9 +160,9 @@ fn of_rank<K: Local + 'static>(
     };
     let matrices = made.matrices.iter().map(rows).collect::<Result<_, _>>()?;
     let mine = part.places();
-    let own: Vec<u32> = (mine.start as u32..mine.end as u32).collect();
     let diagonal = made.diagonal.then(|| {
-        let a = principal(part.matrix(), &own, mine.start as u32..mine.end as u32)?;
+        let own = mine.start as u32..mine.end as u32;
+        let a = principal(part.matrix(), &own.clone().collect::<Vec<u32>>(), own)?;
         inverse_diagonal(local, &a).map_err(|why| renumbered(why, k, |at| number(mine.start + at)))
     });
     let diagonal = diagonal.transpose()?.map(Diagonal);
@@ -177,15 +175,8 @@ fn renumbered<K: Local>(
     k: &Distributed<K>,
     number: impl Fn(usize) -> u64,
 ) -> SetupFailure {
-    let number = |row: usize| number(row) as usize;
     match why {
-        SetupFailure::Breakdown(Breakdown::Singular(mut block)) => {
-            block.row = number(block.row);
-            Breakdown::from(block).into()
-        }
-        SetupFailure::Breakdown(Breakdown::Range { row }) => {
-            Breakdown::Range { row: number(row) }.into()
-        }
+        SetupFailure::Breakdown(what) => what.renumbered(|row| number(row) as usize).into(),
         SetupFailure::Broken(what) if k.layout().ranks() > 1 => {
             let rank = k.communicator().rank();
             SetupFailure::Broken(format!("{what}, counted in the rows that rank {rank} knows"))

@@ -127,13 +127,14 @@ pub(super) fn update(
     };
     let in_place = matches!(columns, 1 | 2 | 4 | 8);
     let part = |at: usize, w: &mut [f64]| {
+        let len = w.len();
+        let x = |i: usize| &basis[i][at * chunk..][..len];
         let mut added = 0;
         match own {
             Own::Kept => {}
             Own::Zero => w.fill(0.0),
             Own::Times(c) if in_place && !basis.is_empty() => {
-                let x = &basis[0][at * chunk..][..w.len()];
-                with_lanes!(columns, times_and_add(far, c, x, &coef[..small], w));
+                with_lanes!(columns, times_and_add(far, c, x(0), &coef[..small], w));
                 added = 1;
             }
             Own::Times(c) => {
@@ -145,7 +146,7 @@ pub(super) fn update(
             }
         }
         for (i, c) in coef.chunks_exact(small).enumerate().skip(added) {
-            add(&basis[i][at * chunk..][..w.len()], c, w);
+            add(x(i), c, w);
         }
     };
     Threads::when(parallel).chunks(w, chunk, CHUNKS_PER_TASK, part);
