@@ -16,6 +16,17 @@ pub enum Own<'a> {
     Times(&'a [f64]),
 }
 
+/// What becomes of X and P in a step of block CG.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// `X += P add`, before P changes.
+    pub add: Option<&'a [f64]>,
+    /// What becomes of P, which `Z coef` is added to.
+    pub own: Own<'a>,
+    /// See `own`.
+    pub coef: &'a [f64],
+}
+
 /// Operations on multivectors: vectors of a backend that hold n rows of `columns` numbers each, at most
 /// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows.
 pub trait Multivectors<K: Operations> {
@@ -47,4 +58,23 @@ pub trait Multivectors<K: Operations> {
     fn column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
     /// Copies a vector to column j.
     fn set_column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
+    /// `X += P add`, `P = own + Z coef`, `Z = A P` and `gram = P' Z`.
+    fn directions(
+        &self,
+        a: &K::Matrix,
+        columns: usize,
+        step: Step,
+        xpz: [&mut K::Vector; 3],
+        gram: &mut [f64],
+    );
+    /// `W = own + Q coef`, `Q = (L D U')^-1 W` with factors in the order of the vectors, and `grams[0] = Q' W`,
+    /// `grams[1] = W' W`.
+    fn residuals(
+        &self,
+        ilu: &K::BlockIlu,
+        columns: usize,
+        update: (Own, &[f64]),
+        wq: [&mut K::Vector; 2],
+        grams: &mut [f64],
+    );
 }

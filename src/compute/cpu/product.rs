@@ -36,7 +36,12 @@ pub trait Product: Storage {
         None
     }
 
-    /// The same of multivectors: one column after the other where a format has nothing better.
+    /// The matrix by rows, where its format has them: products of multivectors go by them.
+    fn by_rows(&self) -> Option<Rows<'_>> {
+        None
+    }
+
+    /// The product of multivectors: one column after the other where there are no rows.
     fn multiproduct(
         &self,
         columns: usize,
@@ -45,6 +50,9 @@ pub trait Product: Storage {
         y: &mut [f64],
         parallel: bool,
     ) {
+        if let Some(rows) = self.by_rows() {
+            return multi::product(rows, columns, x, b, y, parallel);
+        }
         let (mut of_x, mut of_y) = (vec![0.0; x.len() / columns], vec![0.0; self.rows()]);
         for j in 0..columns {
             multi::gather(columns, j, x, &mut of_x);
@@ -127,7 +135,7 @@ impl Product for Compressed {
 
     fn read(&self) -> usize {
         let indices = match (&self.runs, &self.groups) {
-            (Some(runs), _) => runs.bytes(self.a.row_ptr()),
+            (Some(runs), _) => runs.bytes(),
             (None, Some(groups)) => groups.bytes(self.a.row_ptr()),
             (None, None) => return self.bytes(),
         };
@@ -138,15 +146,8 @@ impl Product for Compressed {
         Some((&*self.a).into())
     }
 
-    fn multiproduct(
-        &self,
-        columns: usize,
-        x: &[f64],
-        b: Option<&[f64]>,
-        y: &mut [f64],
-        parallel: bool,
-    ) {
-        multi::product(Rows::from(&*self.a), columns, x, b, y, parallel);
+    fn by_rows(&self) -> Option<Rows<'_>> {
+        Some(Rows::from(&*self.a).in_runs(self.runs.as_ref()))
     }
 }
 
@@ -159,15 +160,8 @@ impl Product for Bsr {
         Some(self.into())
     }
 
-    fn multiproduct(
-        &self,
-        columns: usize,
-        x: &[f64],
-        b: Option<&[f64]>,
-        y: &mut [f64],
-        parallel: bool,
-    ) {
-        multi::product(Rows::from(self), columns, x, b, y, parallel);
+    fn by_rows(&self) -> Option<Rows<'_>> {
+        Some(Rows::from(self))
     }
 }
 

@@ -10,44 +10,92 @@ use crate::matrix::pattern::PatternView;
 /// Mean rows of a run below which rows are taken one by one.
 const FEWEST: usize = 4;
 
-/// Where runs end, ascending; they cover all rows.
-pub(super) struct Runs(Vec<u32>);
+/// The runs of all rows, ascending. What a pass reads of them lies together: it comes to a new run too seldom for the
+/// processor to fetch the columns of its first row from memory ahead.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Runs {
+    heads: Vec<Head>,
+    /// Columns of a row less the row, of one run after the other.
+    distances: Vec<i32>,
+}
+
+/// Where a run begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    end: u32,
+    /// The first entry of the first row.
+    entry: u32,
+    /// The first of its distances; the last is before that of the next run.
+    distance: u32,
+}
+
+/// Rows of a run, or some of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run<'a> {
+    /// The rows.
+    pub(super) rows: Range<usize>,
+    /// The first entry of the first row.
+    pub(super) entry: usize,
+    /// The columns of each row less the row, ascending.
+    pub(super) distances: &'a [i32],
+}
+
+impl Run<'_> {
+    /// The columns of the first row, which are M.
+    #[inline(always)]
+    pub(super) fn columns<const M: usize>(&self) -> [usize; M] {
+        std::array::from_fn(|t| self.rows.start.wrapping_add_signed(self.distances[t] as isize))
+    }
+}
 
 impl Runs {
     /// Those of a pattern; `None` where they are short.
     pub(super) fn of(threads: Threads, pattern: PatternView) -> Option<Self> {
-        ends(threads, pattern).map(Self)
+        found(threads, pattern)
     }
 
-    /// Bytes of indices that a product reads: the columns of the first row of each run, where it begins and ends, and
-    /// where the run ends.
-    pub(super) fn bytes(&self, row_ptr: &[u32]) -> usize {
-        let first = |row: usize| 3 + (row_ptr[row + 1] - row_ptr[row]) as usize;
-        let rows = row_ptr.len() - 1;
-        size_of::<u32>() * self.ahead(0..rows).map(|run| first(run.start)).sum::<usize>()
+    /// Bytes of indices that a product reads: what is kept of each run.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.heads) + size_of_val(&*self.distances)
+    }
+
+    /// The first row of run r.
+    fn start(&self, r: usize) -> usize {
+        if r == 0 { 0 } else { self.heads[r - 1].end as usize }
+    }
+
+    /// The rows of run r that are in `rows`.
+    #[inline(always)]
+    fn run(&self, r: usize, rows: &Range<usize>) -> Run<'_> {
+        let (of, start) = (self.heads[r], self.start(r));
+        let rows = start.max(rows.start)..(of.end as usize).min(rows.end);
+        let next = self.heads.get(r + 1).map_or(self.distances.len(), |of| of.distance as usize);
+        let distances = &self.distances[of.distance as usize..next];
+        let entry = of.entry as usize + (rows.start - start) * distances.len();
+        Run { rows, entry, distances }
     }
 
     /// Those within `rows`, ascending.
-    pub(super) fn ahead(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let first = self.0.partition_point(|&end| end as usize <= rows.start);
-        let mut start = rows.start;
-        self.0[first..].iter().map_while(move |&end| {
-            let run = start..(end as usize).min(rows.end);
-            start = run.end;
-            (!run.is_empty()).then_some(run)
-        })
+    #[inline(always)]
+    pub(super) fn ahead(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_>> {
+        let first = self.heads.partition_point(|of| of.end as usize <= rows.start);
+        let some = (first..self.heads.len()).take_while({
+            let end = rows.end;
+            move |&r| self.start(r) < end
+        });
+        some.map(move |r| self.run(r, &rows))
     }
 
     /// Those within `rows`, descending.
-    pub(super) fn behind(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let before = self.0.partition_point(|&end| (end as usize) < rows.end);
-        let mut end = rows.end;
-        let starts = self.0[..before].iter().rev().map(|&end| end as usize).chain([0]);
-        starts.map_while(move |start| {
-            let run = start.max(rows.start)..end;
-            end = run.start;
-            (!run.is_empty()).then_some(run)
-        })
+    #[inline(always)]
+    pub(super) fn behind(&self, rows: Range<usize>) -> impl Iterator<Item = Run<'_>> {
+        // the run of the last row is the first that ends there or behind it
+        let last = self.heads.partition_point(|of| (of.end as usize) < rows.end);
+        let some = (0..self.heads.len().min(last + 1)).rev().take_while({
+            let start = rows.start;
+            move |&r| self.heads[r].end as usize > start
+        });
+        some.map(move |r| self.run(r, &rows))
     }
 }
 
@@ -69,8 +117,8 @@ macro_rules! with_columns {
 }
 pub(super) use with_columns;
 
-/// Ends of the runs; `None` where they are short.
-fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
+/// The runs; `None` where they are short.
+fn found(threads: Threads, of: PatternView) -> Option<Runs> {
     /// Rows that are looked at together, and by a thread.
     const TOGETHER: usize = 16;
     const PART: usize = 1 << 14;
@@ -91,11 +139,14 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
             pairs.fold(0, |all, (&a, &b)| all | (a.wrapping_add(1) ^ b)) == 0
         }
     };
-    // the ends before a part and in it
+    // the ends before a part and in it, and the runs that begin in it
     let of_part = |part: usize| {
-        let (mut ends, mut end, last) = (Vec::new(), part * size, rows.min((part + 1) * size));
+        let (mut ends, mut runs) = (Vec::new(), Runs::default());
+        let (mut end, last) = (part * size, rows.min((part + 1) * size));
+        let mut begins = end == 0;
         if end > 0 && !continues(end, 1, length(end - 1)) {
             ends.push(end as u32);
+            begins = true;
         }
         let mut told = 0;
         while end < last {
@@ -108,6 +159,14 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
                 }
             }
             let length = length(end);
+            if begins {
+                let entry = of.row_ptr[end] as usize;
+                let distance = runs.distances.len() as u32;
+                runs.heads.push(Head { end: 0, entry: entry as u32, distance });
+                let columns = &of.col_ind[entry..entry + length as usize];
+                runs.distances.extend(columns.iter().map(|&j| j.wrapping_sub(end as u32) as i32));
+            }
+            begins = true;
             end += 1;
             while end + TOGETHER <= last && continues(end, TOGETHER, length) {
                 end += TOGETHER;
@@ -119,10 +178,23 @@ fn ends(threads: Threads, of: PatternView) -> Option<Vec<u32>> {
                 ends.push(end as u32);
             }
         }
-        ends
+        (ends, runs)
     };
-    let ends = threads.map(rows.div_ceil(size), 1, of_part).concat();
-    (ends.len() * FEWEST <= rows).then_some(ends)
+    let parts = threads.map(rows.div_ceil(size), 1, of_part);
+    if parts.iter().map(|(ends, _)| ends.len()).sum::<usize>() * FEWEST > rows {
+        return None;
+    }
+    let (mut all, mut ends) = (Runs::default(), Vec::new());
+    for (of_part, runs) in parts {
+        let before = all.distances.len() as u32;
+        let heads = runs.heads.into_iter();
+        all.heads.extend(heads.map(|of| Head { distance: of.distance + before, ..of }));
+        all.distances.extend(runs.distances);
+        ends.extend(of_part);
+    }
+    debug_assert_eq!(ends.len(), all.heads.len());
+    all.heads.iter_mut().zip(ends).for_each(|(of, end)| of.end = end);
+    Some(all)
 }
 
 #[cfg(test)]
@@ -139,17 +211,19 @@ mod tests {
             let n = a.rows();
             for of in [pattern.lower.view(), pattern.upper.view(), whole] {
                 let runs = Runs::of(Threads::One, of).unwrap();
-                assert!(runs.0.len() * FEWEST <= n);
+                assert!(runs.heads.len() * FEWEST <= n);
                 for rows in [0..n, 5..n, 0..7, 13..14, 12..n - 3, 9..9] {
                     let ahead: Vec<_> = runs.ahead(rows.clone()).collect();
-                    assert!(ahead.iter().cloned().flatten().eq(rows.clone()), "{rows:?} {ahead:?}");
+                    let all = ahead.iter().flat_map(|run| run.rows.clone());
+                    assert!(all.eq(rows.clone()), "{rows:?} {ahead:?}");
                     let behind: Vec<_> = runs.behind(rows.clone()).collect();
-                    assert!(behind.iter().flat_map(|run| run.clone().rev()).eq(rows.rev()));
+                    let all = behind.iter().flat_map(|run| run.rows.clone().rev());
+                    assert!(all.eq(rows.clone().rev()), "{rows:?} {behind:?}");
                     for run in ahead.into_iter().chain(behind) {
-                        let of_first = of.row(run.start);
-                        for i in run.clone() {
-                            let moved = of_first.iter().map(|&j| j + (i - run.start) as u32);
-                            assert!(moved.eq(of.row(i).iter().copied()));
+                        assert_eq!(run.entry, of.row_ptr[run.rows.start] as usize);
+                        for i in run.rows.clone() {
+                            let moved = run.distances.iter().map(|&d| i as i64 + i64::from(d));
+                            assert!(moved.eq(of.row(i).iter().map(|&j| i64::from(j))));
                         }
                     }
                 }
@@ -173,8 +247,8 @@ mod tests {
             let pattern = pattern(&a, fill);
             for of in [&pattern.lower, &pattern.upper] {
                 let [one, all] =
-                    [Threads::One, Threads::Pool].map(|on| ends(on, of.view()).unwrap());
-                assert_eq!(one.last(), Some(&(a.rows() as u32)));
+                    [Threads::One, Threads::Pool].map(|on| Runs::of(on, of.view()).unwrap());
+                assert_eq!(one.heads.last().unwrap().end, a.rows() as u32);
                 assert_eq!(one, all);
             }
         }

@@ -105,31 +105,44 @@ pub(crate) fn prefetch<T>(x: &[T]) {
 }
 
 /// Bytes by which memory is asked for before it is read: the hardware fetches ahead within a page only.
-const AHEAD: usize = 4096;
+const AHEAD: isize = 4096;
 
 /// Asks for the cache lines that lie so much behind those of `x`, of which there need not be any.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(x: &[T]) {
-    prefetch_away::<T>(x, AHEAD as isize);
+    prefetch_away(x, AHEAD);
 }
 
 /// The same for those before `x`, where memory is read from its end.
 #[inline(always)]
 pub(crate) fn prefetch_before<T>(x: &[T]) {
-    prefetch_away::<T>(x, -(AHEAD as isize));
+    prefetch_away(x, -AHEAD);
 }
 
+/// The same so many bytes behind `x`, or before it.
 #[inline(always)]
-fn prefetch_away<T>(x: &[T], bytes: isize) {
+pub(crate) fn prefetch_away<T>(x: &[T], bytes: isize) {
+    // most rows are short: no loop for them
+    let lines = 64 / size_of::<T>();
+    prefetch_place(x.as_ptr().wrapping_byte_offset(bytes));
+    if x.len() > lines {
+        let others = (lines..x.len()).step_by(lines);
+        others
+            .for_each(|at| prefetch_place(x.as_ptr().wrapping_add(at).wrapping_byte_offset(bytes)));
+    }
+}
+
+/// Asks for the cache line of a place, which there need not be.
+#[inline(always)]
+fn prefetch_place<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..x.len()).step_by(64 / size_of::<T>()) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = x.as_ptr().wrapping_add(at).wrapping_byte_offset(bytes);
         // SAFETY: SSE is part of the target, and a prefetch of any address changes nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (x, bytes);
+    let _ = place;
 }
 
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that

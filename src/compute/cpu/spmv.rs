@@ -7,9 +7,12 @@
 
 pub(super) mod runs;
 
+use std::ops::Range;
+
 use super::block::{BlockSize, with_block_size};
 use super::groups::Groups;
 use super::multiversion::multiversion;
+use super::runs::{Run, Runs};
 use super::simd::{Simd, prefetch_ahead};
 use super::vector::Lane;
 use crate::base::choices::MAX_BLOCK_SIZE;
@@ -21,7 +24,7 @@ pub(super) const ROWS_PER_TASK: usize = 2048;
 
 /// A matrix by (block) rows; CSR has blocks of one.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a, T = f64> {
+pub struct Rows<'a, T = f64> {
     pub(super) block_size: usize,
     pub(super) columns: usize,
     pub(super) row_ptr: &'a [u32],
@@ -29,6 +32,8 @@ pub(super) struct Rows<'a, T = f64> {
     pub(super) values: &'a [T],
     /// Rows with the same columns.
     pub(super) groups: Option<&'a Groups>,
+    /// Rows with columns at the same distances.
+    pub(super) runs: Option<&'a Runs>,
 }
 
 impl<'a, T> Rows<'a, T> {
@@ -38,12 +43,37 @@ impl<'a, T> Rows<'a, T> {
         (row_ptr, col_ind): (&'a [u32], &'a [u32]),
         values: &'a [T],
     ) -> Self {
-        Self { block_size, columns, row_ptr, col_ind, values, groups: None }
+        Self { block_size, columns, row_ptr, col_ind, values, groups: None, runs: None }
     }
 
     /// The same, with rows in groups, where there are any.
     pub(super) fn in_groups(self, groups: Option<&'a Groups>) -> Self {
         Self { groups, ..self }
+    }
+
+    /// The same, with rows in runs, where there are any.
+    pub(super) fn in_runs(self, runs: Option<&'a Runs>) -> Self {
+        Self { runs, ..self }
+    }
+}
+
+impl<T> Rows<'_, T> {
+    /// The last block column of some block rows.
+    pub(super) fn last_column(&self, rows: Range<usize>) -> Option<usize> {
+        let of_row = |i: usize| {
+            let of = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
+            self.col_ind[of].last().map(|&j| j as usize)
+        };
+        match self.runs {
+            Some(runs) => {
+                let last = |run: Run| {
+                    let distance = *run.distances.last()?;
+                    (run.rows.end - 1).checked_add_signed(distance as isize)
+                };
+                runs.ahead(rows).filter_map(last).max()
+            }
+            None => rows.filter_map(of_row).max(),
+        }
     }
 }
 

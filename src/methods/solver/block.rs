@@ -71,6 +71,24 @@ impl<K: Operations> Block<K> {
         }
     }
 
+    /// `W = own + Q coef`, `Q = M^-1 W`, and `Q' W` and `W' W` one after the other in `grams`.
+    pub(super) fn residuals(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        (own, coef): (Own, &[f64]),
+        [w, q]: [&mut K::Vector; 2],
+        grams: &mut [f64],
+    ) {
+        let (ops, columns) = (operations(k), self.columns);
+        if let Form::Factors(ilu) = s.m.form() {
+            return ops.residuals(ilu, columns, (own, coef), [w, q], grams);
+        }
+        ops.update(columns, own, &[q], coef, w);
+        self.precondition(k, s, w, q);
+        ops.grams(columns, &[&*q, &*w], w, grams);
+    }
+
     /// What there is to say of the preconditioner.
     pub(super) fn remark(&self, s: &System<K>) -> Option<String> {
         let single = matches!(s.m.form(), Form::Other) && self.columns > 1;

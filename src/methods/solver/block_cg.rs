@@ -12,7 +12,7 @@ use crate::base::setting::Setting;
 use crate::compute::Operations;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::multivectors::Own;
+use crate::compute::multivectors::{Own, Step};
 use crate::matrix::equilibration::largest;
 
 pub(crate) const METHOD: Method = Method {
@@ -22,7 +22,7 @@ pub(crate) const METHOD: Method = Method {
     uses: &[Setting::SymmetryTolerance],
     symmetric: true,
     several: true,
-    vectors: |_| 8,
+    vectors: |_| 7,
     compared: &[],
     ..Method::PLAIN
 };
@@ -38,17 +38,18 @@ pub(super) struct BlockCg<K: Operations> {
     block: Block<K>,
     /// Residuals, before the small matrix that multiplies them.
     w: K::Vector,
+    /// Preconditioned residuals, and what A makes of the directions.
     z: K::Vector,
+    /// Directions.
     p: K::Vector,
-    q: K::Vector,
 }
 
 impl<K: Operations> BlockCg<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let block = Block::new(k, settings.columns, n)?;
         let v = || block.vector(k);
-        let (w, z, p, q) = (v()?, v()?, v()?, v()?);
-        Ok(Self { settings: settings.clone(), block, w, z, p, q })
+        let (w, z, p) = (v()?, v()?, v()?);
+        Ok(Self { settings: settings.clone(), block, w, z, p })
     }
 }
 
@@ -98,50 +99,56 @@ impl<K: Operations> BlockCg<K> {
         initial: &[f64],
         judge: &mut ConvergenceMonitor,
     ) -> SolveEnd {
-        let Self { block, w, z, p, q, .. } = self;
+        let Self { block, w, z, p, .. } = self;
         let (ops, columns) = (operations(k), block.columns);
         let scale = largest(initial.iter().copied());
         // R = W C, where C has no part in the first residuals
         let mut c = gram::identity(columns);
         let mut grams = vec![0.0; 2 * columns * columns];
-        let mut first = true;
-        loop {
+        let mut of_q = vec![0.0; columns * columns];
+        // what P is multiplied by before it is added to X, in the pass that changes P
+        let mut add: Option<Vec<f64>> = None;
+        block.precondition(k, s, w, z);
+        ops.grams(columns, &[&*z, &*w], w, &mut grams);
+        let end = loop {
             // Z = M^-1 W; F' F = W' Z; the residuals are W F^-1 (F C)
-            block.precondition(k, s, w, z);
-            ops.grams(columns, &[&*z, &*w], w, &mut grams);
             let (of_z, of_w) = grams.split_at(columns * columns);
-            if !first {
+            if add.is_some() {
                 let residual = block::worst(&residuals(of_w, &c, columns), initial);
                 let end = judge.step(residual * scale);
                 if let Some(end) = end.or_else(|| judge.cycle_of(LONG_CYCLE)) {
-                    return end;
+                    break end;
                 }
             }
             if of_z.iter().step_by(columns + 1).any(|v| *v < 0.0) {
-                return SolveEnd::Breakdown(NEGATIVE_RHO);
+                break SolveEnd::Breakdown(NEGATIVE_RHO);
             }
             let Cholesky { factor, inverse, rank, .. } =
                 gram::cholesky(of_z, columns, DEPENDENT, Dependent::Dropped);
             if rank == 0 {
-                return SolveEnd::Breakdown(NO_RHO);
+                break SolveEnd::Breakdown(NO_RHO);
             }
             c = gram::times(&factor, &c, columns);
-            // P = Z F^-1 + P F'
+            // P = Z F^-1 + P F'; Q = A P, in the place of Z
             let of_p = transposed(&factor, columns);
-            let own = if first { Own::Zero } else { Own::Times(&of_p) };
-            ops.update(columns, own, &[&*z], &inverse, p);
-            first = false;
-            // Q = A P; X += P (P' Q)^-1 C; W = W F^-1 - Q (P' Q)^-1
-            ops.product(s.a, columns, p, None, q);
-            let of_q = block.gram(k, p, q);
+            let own = if add.is_none() { Own::Zero } else { Own::Times(&of_p) };
+            let step = Step { add: add.as_deref(), own, coef: &inverse };
+            ops.directions(s.a, columns, step, [&mut *x, &mut *p, &mut *z], &mut of_q);
+            add = None;
             let diagonal = |of: &[f64], j: usize| of[j * (columns + 1)];
             if (0..columns).any(|j| diagonal(&of_q, j) <= 0.0 && diagonal(&factor, j) > 0.0) {
-                return SolveEnd::Breakdown(NO_PQ);
+                break SolveEnd::Breakdown(NO_PQ);
             }
+            // X += P (P' Q)^-1 C; W = W F^-1 - Q (P' Q)^-1
             let delta = gram::inverse(&of_q, columns, DEPENDENT);
-            block.add(k, p, &gram::times(&delta, &c, columns), x);
-            ops.update(columns, Own::Times(&inverse), &[&*q], &negated(&delta), w);
+            add = Some(gram::times(&delta, &c, columns));
+            let update = (Own::Times(&inverse), &*negated(&delta));
+            block.residuals(k, s, update, [&mut *w, &mut *z], &mut grams);
+        };
+        if let Some(add) = add {
+            block.add(k, p, &add, x);
         }
+        end
     }
 }
 

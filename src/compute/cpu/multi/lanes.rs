@@ -22,6 +22,12 @@ impl Strip {
         row * self.columns + self.at
     }
 
+    /// The strip, with what L knows of it.
+    #[inline(always)]
+    pub(super) fn known<L: Lanes>(self) -> Self {
+        if L::ALONE { Self { at: 0, columns: L::COUNT } } else { self }
+    }
+
     /// All columns of `count` rows from `first` on.
     #[inline(always)]
     pub(super) fn rows(self, first: usize, count: usize) -> std::ops::Range<usize> {
@@ -29,19 +35,48 @@ impl Strip {
     }
 }
 
+/// How wide a strip is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// One column.
+    One,
+    /// Two columns.
+    Two,
+    /// Four columns.
+    Four,
+    /// Eight columns of more.
+    Eight,
+    /// Eight columns that are all.
+    Alone,
+}
+
+impl Width {
+    /// Whether a strip of this width has all columns.
+    pub(super) fn takes(self, columns: usize) -> bool {
+        let count = match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight | Self::Alone => 8,
+        };
+        count == columns
+    }
+}
+
 /// Strips of 8, 4, 2 and 1 columns that make up `columns`, with their widths.
-pub(super) fn strips(columns: usize) -> impl Iterator<Item = (Strip, usize)> {
+pub(super) fn strips(columns: usize) -> impl Iterator<Item = (Strip, Width)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let width = match columns - at {
+        let (width, count) = match columns - at {
             0 => return None,
-            1 => 1,
-            2 | 3 => 2,
-            4..8 => 4,
-            _ => 8,
+            1 => (Width::One, 1),
+            2 | 3 => (Width::Two, 2),
+            4..8 => (Width::Four, 4),
+            8 if at == 0 => (Width::Alone, 8),
+            _ => (Width::Eight, 8),
         };
         let strip = Strip { at, columns };
-        at += width;
+        at += count;
         Some((strip, width))
     })
 }
@@ -50,6 +85,8 @@ pub(super) fn strips(columns: usize) -> impl Iterator<Item = (Strip, usize)> {
 pub(super) trait Lanes: Copy + Send + Sync {
     /// How many there are.
     const COUNT: usize;
+    /// Whether there are no other columns.
+    const ALONE: bool;
     /// A number of each.
     type Of<S: Simd>: Copy;
     /// Zeros.
@@ -68,6 +105,7 @@ pub(super) struct One;
 
 impl Lanes for One {
     const COUNT: usize = 1;
+    const ALONE: bool = false;
     type Of<S: Simd> = f64;
 
     #[inline(always)]
@@ -89,13 +127,14 @@ impl Lanes for One {
 }
 
 macro_rules! in_a_register {
-    ($($name:ident: $count:literal $register:ident $splat:ident $load:ident $store:ident $madd:ident)*) => {$(
+    ($($name:ident: $count:literal $alone:literal $register:ident $splat:ident $load:ident $store:ident $madd:ident)*) => {$(
         #[doc = concat!("A strip of ", $count, " columns.")]
         #[derive(Clone, Copy)]
         pub(super) struct $name;
 
         impl Lanes for $name {
             const COUNT: usize = $count;
+            const ALONE: bool = $alone;
             type Of<S: Simd> = S::$register;
 
             #[inline(always)]
@@ -119,19 +158,31 @@ macro_rules! in_a_register {
 }
 
 in_a_register! {
-    Two: 2 F4 splat4 load4 store4 madd4
-    Four: 4 F4 splat4 load4 store4 madd4
-    Eight: 8 F8 splat8 load8 store8 madd8
+    Two: 2 false F4 splat4 load4 store4 madd4
+    Four: 4 false F4 splat4 load4 store4 madd4
+    Eight: 8 false F8 splat8 load8 store8 madd8
+    Alone: 8 true F8 splat8 load8 store8 madd8
 }
 
 /// Calls `$f::<Lanes>(lanes, args)` for a strip of that width.
 macro_rules! with_lanes {
     ($width:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
         match $width {
-            1 => $f($crate::compute::cpu::multi::lanes::One, $($arg),*),
-            2 => $f($crate::compute::cpu::multi::lanes::Two, $($arg),*),
-            4 => $f($crate::compute::cpu::multi::lanes::Four, $($arg),*),
-            _ => $f($crate::compute::cpu::multi::lanes::Eight, $($arg),*),
+            $crate::compute::cpu::multi::lanes::Width::One => {
+                $f($crate::compute::cpu::multi::lanes::One, $($arg),*)
+            }
+            $crate::compute::cpu::multi::lanes::Width::Two => {
+                $f($crate::compute::cpu::multi::lanes::Two, $($arg),*)
+            }
+            $crate::compute::cpu::multi::lanes::Width::Four => {
+                $f($crate::compute::cpu::multi::lanes::Four, $($arg),*)
+            }
+            $crate::compute::cpu::multi::lanes::Width::Eight => {
+                $f($crate::compute::cpu::multi::lanes::Eight, $($arg),*)
+            }
+            $crate::compute::cpu::multi::lanes::Width::Alone => {
+                $f($crate::compute::cpu::multi::lanes::Alone, $($arg),*)
+            }
         }
     };
 }

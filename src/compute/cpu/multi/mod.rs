@@ -4,13 +4,15 @@
 //! matrix and the factors. Each column has the operations of a single vector, in their order.
 
 mod dense;
+mod joined;
 mod lanes;
 mod rows;
+mod runs;
 mod solves;
 
 use super::{BlockIlu, Cpu, Matrix};
 use crate::base::memory::Buffer;
-use crate::compute::multivectors::{Multivectors, Own};
+use crate::compute::multivectors::{Multivectors, Own, Step};
 pub(super) use rows::product;
 
 impl Multivectors<Self> for Cpu {
@@ -56,6 +58,41 @@ impl Multivectors<Self> for Cpu {
     ) {
         let basis = slices(basis);
         self.on(w.len(), |parallel| dense::update(columns, own, &basis, coef, w, parallel));
+    }
+
+    fn directions(
+        &self,
+        a: &Matrix,
+        columns: usize,
+        step: Step,
+        [x, p, z]: [&mut Buffer<f64>; 3],
+        gram: &mut [f64],
+    ) {
+        if let (None, Some(a)) = (&self.pool, a.by_rows()) {
+            return joined::directions(a, columns, &step, [x, p, z], gram);
+        }
+        if let Some(add) = step.add {
+            self.update(columns, Own::Kept, &[p], add, x);
+        }
+        self.update(columns, step.own, &[z], step.coef, p);
+        self.product(a, columns, p, None, z);
+        self.grams(columns, &[p], z, gram);
+    }
+
+    fn residuals(
+        &self,
+        ilu: &BlockIlu,
+        columns: usize,
+        (own, coef): (Own, &[f64]),
+        [w, q]: [&mut Buffer<f64>; 2],
+        grams: &mut [f64],
+    ) {
+        if self.pool.is_none() && ilu.renumbered.is_none() && solves::have_strips(ilu) {
+            return joined::residuals(ilu, columns, (own, coef), [w, q], grams);
+        }
+        self.update(columns, own, &[q], coef, w);
+        self.solve(ilu, columns, w, q);
+        self.grams(columns, &[q, w], w, grams);
     }
 
     fn column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {

@@ -6,10 +6,11 @@
 )]
 
 use super::super::multiversion::multiversion;
-use super::super::simd::prefetch_ahead;
+use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
-use super::super::stream::{LANES, Stream, fence};
+use super::super::stream;
 use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
+use super::{dense, runs};
 use crate::base::threads::Threads;
 
 /// Bytes from which on a result is stored past the caches, which would read it first and not keep it.
@@ -24,30 +25,86 @@ pub(in crate::compute::cpu) fn product(
     y: &mut [f64],
     parallel: bool,
 ) {
+    let of_row = checked(a, columns, x, y);
+    assert!(b.is_none_or(|b| b.len() == y.len()));
+    let (all, piece) = (y.len(), dense::chunk(columns) * a.block_size);
+    let task = |task: usize, y: &mut [f64]| {
+        let mut stored = Stored::new(all, piece);
+        for (at, y) in y.chunks_mut(piece).enumerate() {
+            let from = task * ROWS_PER_TASK * of_row + at * piece;
+            let b = b.map(|b| &b[from..][..y.len()]);
+            stored.make(y, |y| some_rows(a, columns, x, b, from / of_row, y));
+        }
+    };
+    if parallel {
+        Threads::Pool.chunks(y, ROWS_PER_TASK * of_row, 1, task);
+    } else {
+        task(0, y);
+    }
+}
+
+/// The numbers of a block row, where the sizes fit each other.
+pub(super) fn checked(a: Rows, columns: usize, x: &[f64], y: &[f64]) -> usize {
     let of_row = a.block_size * columns;
     assert_eq!(y.len(), (a.row_ptr.len() - 1) * of_row);
     assert_eq!(x.len(), a.columns * of_row);
-    assert!(b.is_none_or(|b| b.len() == y.len()));
-    for (strip, width) in strips(columns) {
-        let rows = |first: usize, y: &mut [f64]| {
-            let b = b.map(|b| &b[first * of_row..][..y.len()]);
-            with_lanes!(width, some_rows(a, strip, x, b, first, y));
-        };
-        if parallel {
-            let task = |task, y: &mut [f64]| rows(task * ROWS_PER_TASK, y);
-            Threads::Pool.chunks(y, ROWS_PER_TASK * of_row, 1, task);
-        } else {
-            rows(0, y);
+    of_row
+}
+
+/// Where the pieces of a result are made: in place, or beside it to be stored past the caches.
+pub(super) struct Stored {
+    beside: Vec<f64>,
+}
+
+impl Stored {
+    /// For pieces of a result of so many numbers.
+    pub(super) fn new(all: usize, piece: usize) -> Self {
+        let streams = all * size_of::<f64>() >= STREAMED;
+        Self { beside: vec![0.0; if streams { piece } else { 0 }] }
+    }
+
+    /// `make(y)`, of which a piece beside it has no numbers yet.
+    pub(super) fn make(&mut self, y: &mut [f64], make: impl FnOnce(&mut [f64])) {
+        if self.beside.is_empty() {
+            return make(y);
+        }
+        let beside = &mut self.beside[..y.len()];
+        make(beside);
+        stream::copy(bytemuck::cast_slice(beside), bytemuck::cast_slice_mut(y));
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        if !self.beside.is_empty() {
+            stream::fence();
         }
     }
 }
 
-multiversion! { fn some_rows[L: Lanes](lanes: L, a: Rows, strip: Strip, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = some_rows_body }
+/// Block rows from `first` on of `A X` or `B - A X`, of which `y` and `b` begin with the first.
+pub(super) fn some_rows(
+    a: Rows,
+    columns: usize,
+    x: &[f64],
+    b: Option<&[f64]>,
+    first: usize,
+    y: &mut [f64],
+) {
+    assert_eq!(x.len(), a.columns * a.block_size * columns);
+    if let (runs::COLUMNS, Some(of), None) = (columns, a.runs, b) {
+        return runs::product(of, a, x, first, y);
+    }
+    for (strip, width) in strips(columns) {
+        with_lanes!(width, of_strip(a, strip, x, b, first, y));
+    }
+}
 
-/// Block rows from `first` on, of which `y` and `b` begin with the first.
+multiversion! { fn of_strip[L: Lanes](lanes: L, a: Rows, strip: Strip, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = of_strip_body }
+
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-fn some_rows_body<L: Lanes, S: Stream>(
+fn of_strip_body<L: Lanes, S: Simd>(
     s: S,
     _: L,
     a: Rows,
@@ -57,21 +114,29 @@ fn some_rows_body<L: Lanes, S: Stream>(
     first: usize,
     y: &mut [f64],
 ) {
-    let streams = L::COUNT == LANES
-        && strip.columns == LANES
-        && (a.row_ptr.len() - 1) * LANES * size_of::<f64>() >= STREAMED
-        && y.as_ptr().addr().is_multiple_of(LANES * size_of::<f64>());
-    match (a.block_size, b, streams) {
-        (1, None, true) => sized::<true, false, true, L, S>(s, a, strip, x, &[], first, y),
-        (1, None, false) => sized::<true, false, false, L, S>(s, a, strip, x, &[], first, y),
-        (1, Some(b), _) => sized::<true, true, false, L, S>(s, a, strip, x, b, first, y),
-        (_, None, _) => sized::<false, false, false, L, S>(s, a, strip, x, &[], first, y),
-        (_, Some(b), _) => sized::<false, true, false, L, S>(s, a, strip, x, b, first, y),
+    match (a.block_size, b) {
+        (1, None) => sized::<true, false, L, S>(s, a, strip, x, &[], first, y),
+        (1, Some(b)) => sized::<true, true, L, S>(s, a, strip, x, b, first, y),
+        (_, None) => sized::<false, false, L, S>(s, a, strip, x, &[], first, y),
+        (_, Some(b)) => sized::<false, true, L, S>(s, a, strip, x, b, first, y),
     }
 }
 
+/// Rows from `first` on of `A X`, of blocks of one.
 #[inline(always)]
-fn sized<const SCALAR: bool, const MINUS: bool, const STREAM: bool, L: Lanes, S: Stream>(
+pub(super) fn row_by_row<L: Lanes, S: Simd>(
+    s: S,
+    a: Rows,
+    strip: Strip,
+    x: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    sized::<true, false, L, S>(s, a, strip, x, &[], first, y);
+}
+
+#[inline(always)]
+fn sized<const SCALAR: bool, const MINUS: bool, L: Lanes, S: Simd>(
     s: S,
     a: Rows,
     strip: Strip,
@@ -80,7 +145,7 @@ fn sized<const SCALAR: bool, const MINUS: bool, const STREAM: bool, L: Lanes, S:
     first: usize,
     y: &mut [f64],
 ) {
-    let strip = if STREAM { Strip { at: 0, columns: LANES } } else { strip };
+    let strip = strip.known::<L>();
     let size = if SCALAR { 1 } else { a.block_size };
     let rows = y.len() / (size * strip.columns);
     let far = strip.at == 0 && from_memory(x.len());
@@ -91,9 +156,7 @@ fn sized<const SCALAR: bool, const MINUS: bool, const STREAM: bool, L: Lanes, S:
         if far {
             prefetch_ahead(columns);
             prefetch_ahead(values);
-            if !STREAM {
-                prefetch_ahead(&y[strip.rows(i * size, size)]);
-            }
+            prefetch_ahead(&y[strip.rows(i * size, size)]);
         }
         for r in 0..size {
             let at = strip.of_row(i * size + r);
@@ -108,16 +171,7 @@ fn sized<const SCALAR: bool, const MINUS: bool, const STREAM: bool, L: Lanes, S:
                     sum = L::madd(s, if MINUS { -v } else { v }, x, sum);
                 }
             }
-            if STREAM {
-                let mut line = [0.0; LANES];
-                L::store(s, sum, &mut line);
-                s.stream(&line, y[at..].first_chunk_mut().expect("a row of the strip"));
-            } else {
-                L::store(s, sum, &mut y[at..]);
-            }
+            L::store(s, sum, &mut y[at..]);
         }
-    }
-    if STREAM {
-        fence();
     }
 }

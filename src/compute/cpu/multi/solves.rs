@@ -5,8 +5,10 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+use std::ops::Range;
+
 use super::super::entry::Entry;
-use super::super::ilu::BlockIlu;
+use super::super::ilu::{BlockIlu, Plan};
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
 use super::super::shared::Shared;
@@ -14,24 +16,42 @@ use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
 use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
-use super::{gather, scatter};
+use super::{gather, runs, scatter};
 use crate::matrix::pattern::PatternView;
+
+/// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
+macro_rules! by_strips {
+    ($ilu:expr, $columns:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+        for (strip, width) in strips($columns) {
+            match &$ilu.values {
+                Values::Double(blocks) => with_lanes!(width, $f($ilu, blocks, strip, $($arg),*)),
+                Values::Single(blocks) => with_lanes!(width, $f($ilu, blocks, strip, $($arg),*)),
+                _ => unreachable!("no strips"),
+            }
+        }
+    };
+}
 
 /// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`.
 pub(super) fn apply(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: bool) {
     let n = ilu.pattern.rows() * ilu.pattern.block_size() * columns;
     assert!(r.len() == n && z.len() == n);
-    if !matches!(ilu.values, Values::Double(_) | Values::Single(_)) {
+    if !have_strips(ilu) {
         return one_by_one(ilu, columns, r, z, alone);
     }
     let z = Shared::new(z);
-    for (strip, width) in strips(columns) {
-        match &ilu.values {
-            Values::Double(blocks) => with_lanes!(width, of_strip(ilu, blocks, strip, r, z, alone)),
-            Values::Single(blocks) => with_lanes!(width, of_strip(ilu, blocks, strip, r, z, alone)),
-            _ => unreachable!("solved above"),
-        }
-    }
+    let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
+        let rows = 0..ilu.pattern.rows() as u32;
+        forward_rows(ilu, columns, r, z, rows.clone());
+        backward_rows(ilu, columns, z, rows);
+        return;
+    };
+    by_strips!(ilu, columns, planned(r, z, plan));
+}
+
+/// Whether a pass over the factors serves the columns of a strip.
+pub(super) fn have_strips(ilu: &BlockIlu) -> bool {
+    matches!(ilu.values, Values::Double(_) | Values::Single(_))
 }
 
 /// A pass over the factors for each column.
@@ -47,14 +67,14 @@ fn one_by_one(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: b
 
 /// Factors as plain slices.
 #[derive(Clone, Copy)]
-struct Factors<'a, T> {
-    lower_pattern: PatternView<'a>,
-    upper_pattern: PatternView<'a>,
-    lower: &'a [T],
-    inverse_diagonal: &'a [T],
-    upper: &'a [T],
+pub(super) struct Factors<'a, T> {
+    pub(super) lower_pattern: PatternView<'a>,
+    pub(super) upper_pattern: PatternView<'a>,
+    pub(super) lower: &'a [T],
+    pub(super) inverse_diagonal: &'a [T],
+    pub(super) upper: &'a [T],
     /// Whether this strip is the first that asks for all of this and of the vectors, which are in memory.
-    far: bool,
+    pub(super) far: bool,
 }
 
 impl<'a, T: Entry> Factors<'a, T> {
@@ -71,22 +91,72 @@ impl<'a, T: Entry> Factors<'a, T> {
     }
 }
 
-fn of_strip<L: Lanes, T: Entry>(
+/// Some block rows of the forward solve on the calling thread, which comes from the rows before.
+pub(super) fn forward_rows(ilu: &BlockIlu, columns: usize, r: &[f64], z: Shared, rows: Range<u32>) {
+    if let (runs::COLUMNS, Some([lower, _])) = (columns, &ilu.runs) {
+        let rows = rows.start as usize..rows.end as usize;
+        match &ilu.values {
+            Values::Double(of) => {
+                runs::forward(lower, Factors::new(ilu, of, runs::ALL), r, z, rows);
+            }
+            Values::Single(of) => {
+                runs::forward(lower, Factors::new(ilu, of, runs::ALL), r, z, rows);
+            }
+            _ => unreachable!("no strips"),
+        }
+        return;
+    }
+    by_strips!(ilu, columns, ahead(r, z, rows.clone()));
+}
+
+/// Some block rows of the backward solve on the calling thread, which comes from the rows behind.
+pub(super) fn backward_rows(ilu: &BlockIlu, columns: usize, z: Shared, rows: Range<u32>) {
+    if let (runs::COLUMNS, Some([_, upper])) = (columns, &ilu.runs) {
+        let rows = rows.start as usize..rows.end as usize;
+        return match &ilu.values {
+            Values::Double(of) => runs::backward(upper, Factors::new(ilu, of, runs::ALL), z, rows),
+            Values::Single(of) => runs::backward(upper, Factors::new(ilu, of, runs::ALL), z, rows),
+            _ => unreachable!("no strips"),
+        };
+    }
+    by_strips!(ilu, columns, back(z, rows.clone()));
+}
+
+fn ahead<L: Lanes, T: Entry>(
     lanes: L,
     ilu: &BlockIlu,
     blocks: &Blocks<T>,
     strip: Strip,
     r: &[f64],
     z: Shared,
-    alone: bool,
+    rows: Range<u32>,
+) {
+    let f = Factors::new(ilu, blocks, strip);
+    forward(lanes, f, ilu.pattern.block_size(), strip, r, z, rows);
+}
+
+fn back<L: Lanes, T: Entry>(
+    lanes: L,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    z: Shared,
+    rows: Range<u32>,
+) {
+    let f = Factors::new(ilu, blocks, strip);
+    backward(lanes, f, ilu.pattern.block_size(), strip, z, rows.rev());
+}
+
+fn planned<L: Lanes, T: Entry>(
+    lanes: L,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    r: &[f64],
+    z: Shared,
+    plan: &Plan,
 ) {
     let (f, size) = (Factors::new(ilu, blocks, strip), ilu.pattern.block_size());
-    let rows = ilu.pattern.rows() as u32;
-    let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
-        forward(lanes, f, size, strip, r, z, 0..rows);
-        backward(lanes, f, size, strip, z, (0..rows).rev());
-        return;
-    };
     let ahead = |rows: &[u32]| forward(lanes, f, size, strip, r, z, rows.iter().copied());
     let back = |rows: &[u32]| backward(lanes, f, size, strip, z, rows.iter().copied());
     plan.lower.run_with(|_| (), |(), rows| ahead(rows), |()| ());
@@ -94,7 +164,7 @@ fn of_strip<L: Lanes, T: Entry>(
 }
 
 /// Block rows, one after the other.
-trait RowList: Iterator<Item = u32> {}
+pub(super) trait RowList: Iterator<Item = u32> {}
 
 impl<I: Iterator<Item = u32>> RowList for I {}
 
@@ -103,7 +173,7 @@ multiversion! { fn backward[L: Lanes, T: Entry, I: RowList](lanes: L, f: Factors
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
+pub(super) fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     s: S,
     _: L,
     f: Factors<T>,
@@ -113,19 +183,21 @@ fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     z: Shared,
     rows: I,
 ) {
+    let strip = strip.known::<L>();
+    let mut last = (usize::MAX, L::zero(s));
     if size == 1 {
         for i in rows {
-            forward_row::<true, L, T, S>(s, f, 1, strip, r, z, i as usize);
+            forward_row::<true, L, T, S>(s, f, 1, strip, r, z, i as usize, &mut last);
         }
     } else {
         for i in rows {
-            forward_row::<false, L, T, S>(s, f, size, strip, r, z, i as usize);
+            forward_row::<false, L, T, S>(s, f, size, strip, r, z, i as usize, &mut last);
         }
     }
 }
 
 #[inline(always)]
-fn backward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
+pub(super) fn backward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     s: S,
     _: L,
     f: Factors<T>,
@@ -134,18 +206,24 @@ fn backward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     z: Shared,
     rows: I,
 ) {
+    let strip = strip.known::<L>();
+    let mut last = (usize::MAX, L::zero(s));
     if size == 1 {
         let mut own = [0.0; 8];
         for i in rows {
-            backward_row::<true, L, T, S>(s, f, 1, strip, z, i as usize, &mut own);
+            backward_row::<true, L, T, S>(s, f, 1, strip, z, i as usize, &mut own, &mut last);
         }
     } else {
         let mut own = vec![0.0; size * L::COUNT];
         for i in rows {
-            backward_row::<false, L, T, S>(s, f, size, strip, z, i as usize, &mut own);
+            backward_row::<false, L, T, S>(s, f, size, strip, z, i as usize, &mut own, &mut last);
         }
     }
 }
+
+/// The row that was solved last, where rows have one number for each column, and these numbers: the next row need not
+/// wait until they are in memory.
+type Last<V> = (usize, V);
 
 /// Row r of `sum - block z_j`.
 #[inline(always)]
@@ -167,8 +245,28 @@ fn minus<L: Lanes, T: Entry, S: Simd>(
     sum
 }
 
+/// The same where row j may be the last one.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn minus_last<L: Lanes, T: Entry, S: Simd>(
+    s: S,
+    block: &[T],
+    size: usize,
+    strip: Strip,
+    z: Shared,
+    [r, j]: [usize; 2],
+    sum: L::Of<S>,
+    last: Last<L::Of<S>>,
+) -> L::Of<S> {
+    if j == last.0 {
+        return L::madd(s, -block[0].wide(), last.1, sum);
+    }
+    minus::<L, T, S>(s, block, size, strip, z, [r, j], sum)
+}
+
 /// `y_i = r_i - sum_{j < i} L_ij y_j`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     s: S,
     f: Factors<T>,
@@ -177,6 +275,7 @@ fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     r: &[f64],
     z: Shared,
     i: usize,
+    last: &mut Last<L::Of<S>>,
 ) {
     let size = if SCALAR { 1 } else { size };
     let range = f.lower_pattern.range(i);
@@ -192,16 +291,25 @@ fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     for row in 0..size {
         let at = strip.of_row(i * size + row);
         let mut sum = L::load(s, &r[at..]);
-        for (&j, block) in columns.iter().zip(blocks.chunks_exact(size * size)) {
+        let mut entries = columns.iter().zip(blocks.chunks_exact(size * size));
+        let nearest = entries.next_back();
+        for (&j, block) in entries {
             sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum);
+        }
+        if let Some((&j, block)) = nearest {
+            sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
         }
         // SAFETY: this call alone writes row i, and nobody reads it before the task ends.
         L::store(s, sum, unsafe { z.write(at..at + L::COUNT) });
+        if SCALAR {
+            *last = (i, sum);
+        }
     }
 }
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one; `own` is for `y_i`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     s: S,
     f: Factors<T>,
@@ -210,6 +318,7 @@ fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     z: Shared,
     i: usize,
     own: &mut [f64],
+    last: &mut Last<L::Of<S>>,
 ) {
     let size = if SCALAR { 1 } else { size };
     let (range, entries, bb) = (f.upper_pattern.range(i), f.upper_pattern.entries(), size * size);
@@ -233,11 +342,19 @@ fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
         for (c, own) in own.chunks_exact(L::COUNT).take(size).enumerate() {
             sum = L::madd(s, inverse[c * size + row].wide(), L::load(s, own), sum);
         }
-        for (&j, block) in columns.iter().rev().zip(blocks.chunks_exact(bb)) {
+        let mut entries = columns.iter().rev().zip(blocks.chunks_exact(bb));
+        let nearest = entries.next_back();
+        for (&j, block) in entries {
             sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum);
+        }
+        if let Some((&j, block)) = nearest {
+            sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
         }
         let at = strip.of_row(i * size + row);
         // SAFETY: as above.
         L::store(s, sum, unsafe { z.write(at..at + L::COUNT) });
+        if SCALAR {
+            *last = (i, sum);
+        }
     }
 }

@@ -162,6 +162,47 @@ fn inner_products_and_updates_are_those_of_plain_loops() {
     }
 }
 
+/// Operations that are joined beside those that follow each other, bit by bit; rows of the grid are in runs.
+#[test]
+fn joined_passes_are_one_operation_after_the_other() {
+    let grid = || samples::matrix("poisson3d:19x17x16");
+    for (a, format, fill) in [
+        (grid(), Format::Csr, 0),
+        (grid(), Format::Csr, 2),
+        (matrix(1), Format::Csr, 1),
+        (matrix(2), Format::Bsr, 1),
+        (matrix(3), Format::Bsr, 1),
+        (matrix(1), Format::Sell, 0),
+    ] {
+        let (n, pattern) = (a.rows(), pattern(&a, fill));
+        for columns in COLUMNS {
+            let [one, several] = backends();
+            let small = columns * columns;
+            let c = random(3 * small, 11);
+            let [first, second, third] = [0, 1, 2].map(|i| &c[i * small..(i + 1) * small]);
+            let of = |k: &Cpu, add, own| {
+                let v = |seed| uploaded(k, &random(n * columns, seed));
+                let stored = k.matrix(&a, format).unwrap();
+                let precision = FactorPrecision::Float64;
+                let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
+                k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
+                let (mut x, mut p, mut z, mut w) = (v(1), v(2), v(3), v(4));
+                let (mut gram, mut grams) = (vec![1.0; small], vec![1.0; 2 * small]);
+                let step = Step { add, own, coef: second };
+                k.directions(&stored, columns, step, [&mut x, &mut p, &mut z], &mut gram);
+                let update = (Own::Times(third), first);
+                k.residuals(&ilu, columns, update, [&mut w, &mut z], &mut grams);
+                [&x[..], &p, &z, &w, &gram, &grams].concat()
+            };
+            for (add, own) in [(None, Own::Zero), (Some(first), Own::Times(third))] {
+                let (joined, apart) = (of(&one, add, own), of(&several, add, own));
+                assert!(joined.iter().all(|v| v.is_finite()));
+                assert!(same(&joined, &apart), "{format:?} {fill} {n} {columns}");
+            }
+        }
+    }
+}
+
 #[test]
 fn columns_come_and_go() {
     let k = Cpu::sequential();

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
 use super::super::multiversion::multiversion;
-use super::super::runs::{Runs, with_columns};
+use super::super::runs::{Run, Runs, with_columns};
 use super::super::simd::{Simd, prefetch_ahead};
 use super::{ROWS_PER_TASK, Rows, rows_by_columns};
 use crate::base::threads::Threads;
@@ -56,36 +56,34 @@ fn some_runs<const MINUS: bool, S: Simd>(
     y: &mut [f64],
 ) {
     for run in runs.ahead(first..first + y.len()) {
-        let (at, of) = (run.start, run.start - first..run.end - first);
+        let (at, of) = (run.rows.start, run.rows.start - first..run.rows.end - first);
         let (y, b) = (&mut y[of.clone()], if MINUS { &b[of] } else { b });
-        let columns = (a.row_ptr[at + 1] - a.row_ptr[at]) as usize;
         with_columns!(
-            columns,
+            run.distances.len(),
             M,
-            one_run::<M, MINUS, S>(s, a, x, b, at, y),
+            one_run::<M, MINUS, S>(s, a, x, b, &run, y),
             rows_by_columns::<MINUS, f64, S>(s, a, x, b, at, y)
         );
     }
 }
 
-/// A run of rows of M entries, of which `first` is the first.
+/// A run of rows of M entries.
 #[inline(always)]
 fn one_run<const M: usize, const MINUS: bool, S: Simd>(
     s: S,
     a: Rows,
     x: &[f64],
     b: &[f64],
-    first: usize,
+    run: &Run,
     y: &mut [f64],
 ) {
-    let start = a.row_ptr[first] as usize;
-    let entries = a.values[start..][..M * y.len()].as_chunks::<M>().0;
-    let columns: [usize; M] = std::array::from_fn(|t| a.col_ind[start + t] as usize);
+    let entries = a.values[run.entry..][..M * y.len()].as_chunks::<M>().0;
+    let columns = run.columns::<M>();
     for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
         prefetch_ahead(of_row);
         let mut sum = if MINUS { b[i] } else { 0.0 };
         for t in 0..M {
-            // SAFETY: row `first + i` has this column, below `a.columns` by the invariant of the matrix, and `x` is
+            // SAFETY: row i of the run has this column, below `a.columns` by the invariant of the matrix, and `x` is
             // that long.
             let x = unsafe { *x.get_unchecked(columns[t] + i) };
             sum = s.madd(if MINUS { -of_row[t] } else { of_row[t] }, x, sum);

@@ -10,12 +10,11 @@ use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
 use super::super::ilu::Plan;
 use super::super::multiversion::multiversion;
-use super::super::runs::{Runs, with_columns};
+use super::super::runs::{Run, Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::Factors;
 use super::rows::{Numbers, Uniform};
-use crate::matrix::pattern::PatternView;
 
 /// `z = (L D U')^-1 r`, as [`super::apply`].
 pub(super) fn apply<T: Entry>(
@@ -86,10 +85,10 @@ fn forward_body<T: Entry, S: Simd>(
 ) {
     let first = rows.start;
     for run in lower.ahead(rows) {
-        let r = &r[run.start - first..run.end - first];
-        let columns = f.lower.range(run.start).len();
-        with_columns!(columns, M, forward_run::<M, T, S>(s, f.numbers, f.lower, r, z, run), {
-            for (i, r) in run.zip(r.chunks_exact(1)) {
+        let r = &r[run.rows.start - first..run.rows.end - first];
+        let columns = run.distances.len();
+        with_columns!(columns, M, forward_run::<M, T, S>(s, f.numbers, r, z, &run), {
+            for (i, r) in run.rows.zip(r.chunks_exact(1)) {
                 f.numbers.forward(s, Fixed::<1>, f.lower, r, z, i);
             }
         });
@@ -105,9 +104,9 @@ fn backward_body<T: Entry, S: Simd>(
     rows: Range<usize>,
 ) {
     for run in upper.behind(rows) {
-        let columns = f.upper.range(run.start).len();
-        with_columns!(columns, M, backward_run::<M, T, S>(s, f.numbers, f.upper, z, run), {
-            for i in run.rev() {
+        let columns = run.distances.len();
+        with_columns!(columns, M, backward_run::<M, T, S>(s, f.numbers, z, &run), {
+            for i in run.rows.rev() {
                 f.numbers.backward(s, Fixed::<1>, f.upper, z, i);
             }
         });
@@ -119,18 +118,17 @@ fn backward_body<T: Entry, S: Simd>(
 fn forward_run<const M: usize, T: Entry, S: Simd>(
     s: S,
     f: Uniform<T>,
-    lower: PatternView,
     r: &[f64],
     z: Shared,
-    rows: Range<usize>,
+    run: &Run,
 ) {
-    let (first, at) = (rows.start, lower.range(rows.start).start);
-    let back: [usize; M] = std::array::from_fn(|t| first - lower.col_ind[at + t] as usize);
+    let (rows, at) = (run.rows.clone(), run.entry);
+    let back: [usize; M] = run.columns().map(|j| rows.start - j);
     let entries = f.lower[at..at + M * rows.len()].as_chunks::<M>().0;
     // SAFETY: columns of these rows are solved: earlier in the loop, or in a task that was waited for.
     let read = |i: usize, t: usize| unsafe { z.read(i - back[t]..i - back[t] + 1)[0] };
     let chained = back[M - 1] == 1;
-    let mut last = if chained { read(first, M - 1) } else { 0.0 };
+    let mut last = if chained { read(rows.start, M - 1) } else { 0.0 };
     for ((i, of_row), &own) in rows.zip(entries).zip(r) {
         prefetch_ahead(of_row);
         let mut acc = if T::SCALED { 0.0 } else { own };
@@ -150,21 +148,16 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
 
 /// The backward solve in `rows`, from the last to the first.
 #[inline(always)]
-fn backward_run<const M: usize, T: Entry, S: Simd>(
-    s: S,
-    f: Uniform<T>,
-    upper: PatternView,
-    z: Shared,
-    rows: Range<usize>,
-) {
-    let (first, end) = (rows.end - 1, upper.range(rows.end - 1).end);
-    let ahead: [usize; M] = std::array::from_fn(|t| upper.col_ind[end - 1 - t] as usize - first);
-    let at = upper.entries() - end;
+fn backward_run<const M: usize, T: Entry, S: Simd>(s: S, f: Uniform<T>, z: Shared, run: &Run) {
+    let rows = run.rows.clone();
+    let mut ahead: [usize; M] = run.columns().map(|j| j - rows.start);
+    ahead.reverse();
+    let at = f.upper.len() - (run.entry + M * rows.len());
     let entries = f.upper[at..at + M * rows.len()].as_chunks::<M>().0;
     // SAFETY: as above.
     let read = |i: usize, t: usize| unsafe { z.read(i + ahead[t]..i + ahead[t] + 1)[0] };
     let chained = ahead[M - 1] == 1;
-    let mut last = if chained { read(first, M - 1) } else { 0.0 };
+    let mut last = if chained { read(rows.end - 1, M - 1) } else { 0.0 };
     for (i, of_row) in rows.rev().zip(entries) {
         prefetch_ahead(of_row);
         // SAFETY: this call alone touches row i.
