@@ -58,6 +58,8 @@ pub trait Multivectors<K: Operations> {
     fn column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
     /// Copies a vector to column j.
     fn set_column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
+    /// Whether one of several threads does what `directions` and `residuals` do, because that is faster.
+    fn joins_on_one(&self) -> bool;
     /// `X += P add`, `P = own + Z coef`, `Z = A P` and `gram = P' Z`.
     fn directions(
         &self,

@@ -13,6 +13,7 @@ use crate::compute::Operations;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::multivectors::{Own, Step};
+use crate::compute::preconditioner::Form;
 use crate::matrix::equilibration::largest;
 
 pub(crate) const METHOD: Method = Method {
@@ -67,7 +68,9 @@ impl<K: Operations> Solver<K> for BlockCg<K> {
         let initial = self.block.norms(k, &self.w);
         let scale = largest(initial.iter().copied());
         let mut judge = ConvergenceMonitor::new(&stop, monitor, scale);
-        let remark = self.block.remark(s);
+        let joins = matches!(s.m.form(), Form::Factors(_)) && operations(k).joins_on_one();
+        let alone = joins.then(|| "one thread iterates: two are slower".into());
+        let remark = self.block.remark(s).or(alone);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }

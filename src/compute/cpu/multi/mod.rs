@@ -4,6 +4,7 @@
 //! matrix and the factors. Each column has the operations of a single vector, in their order.
 
 mod dense;
+mod factors;
 mod joined;
 mod lanes;
 mod rows;
@@ -12,8 +13,13 @@ mod solves;
 
 use super::{BlockIlu, Cpu, Matrix};
 use crate::base::memory::Buffer;
+use crate::compute::Platform as _;
 use crate::compute::multivectors::{Multivectors, Own, Step};
 pub(super) use rows::product;
+
+/// Threads up to which one alone is faster with passes that are joined than all are with one operation after the other:
+/// two take 1.2 times as long (`docs/notes/several-rhs.md`).
+const JOINING: usize = 2;
 
 impl Multivectors<Self> for Cpu {
     fn passes(&self, columns: usize) -> usize {
@@ -60,6 +66,10 @@ impl Multivectors<Self> for Cpu {
         self.on(w.len(), |parallel| dense::update(columns, own, &basis, coef, w, parallel));
     }
 
+    fn joins_on_one(&self) -> bool {
+        (2..=JOINING).contains(&self.threads())
+    }
+
     fn directions(
         &self,
         a: &Matrix,
@@ -68,8 +78,8 @@ impl Multivectors<Self> for Cpu {
         [x, p, z]: [&mut Buffer<f64>; 3],
         gram: &mut [f64],
     ) {
-        if let (None, Some(a)) = (&self.pool, a.by_rows()) {
-            return joined::directions(a, columns, &step, [x, p, z], gram);
+        if let (true, Some(a)) = (self.threads() <= JOINING, a.by_rows()) {
+            return self.pooled(|| joined::directions(a, columns, &step, [x, p, z], gram));
         }
         if let Some(add) = step.add {
             self.update(columns, Own::Kept, &[p], add, x);
@@ -87,8 +97,8 @@ impl Multivectors<Self> for Cpu {
         [w, q]: [&mut Buffer<f64>; 2],
         grams: &mut [f64],
     ) {
-        if self.pool.is_none() && ilu.renumbered.is_none() && solves::have_strips(ilu) {
-            return joined::residuals(ilu, columns, (own, coef), [w, q], grams);
+        if self.threads() <= JOINING && ilu.renumbered.is_none() && solves::have_strips(ilu) {
+            return self.pooled(|| joined::residuals(ilu, columns, (own, coef), [w, q], grams));
         }
         self.update(columns, own, &[q], coef, w);
         self.solve(ilu, columns, w, q);

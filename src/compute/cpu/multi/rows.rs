@@ -9,7 +9,7 @@ use super::super::multiversion::multiversion;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::super::stream;
-use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
+use super::lanes::{Alone, Lanes, Strip, from_memory, strips, with_lanes};
 use super::{dense, runs};
 use crate::base::threads::Threads;
 
@@ -93,7 +93,8 @@ pub(super) fn some_rows(
 ) {
     assert_eq!(x.len(), a.columns * a.block_size * columns);
     if let (runs::COLUMNS, Some(of), None) = (columns, a.runs, b) {
-        return runs::product(of, a, x, first, y);
+        let others = |at: usize, y: &mut [f64]| of_strip(Alone, a, runs::ALL, x, None, at, y);
+        return runs::product(of, a, x, first, y, &others);
     }
     for (strip, width) in strips(columns) {
         with_lanes!(width, of_strip(a, strip, x, b, first, y));
@@ -120,19 +121,6 @@ fn of_strip_body<L: Lanes, S: Simd>(
         (_, None) => sized::<false, false, L, S>(s, a, strip, x, &[], first, y),
         (_, Some(b)) => sized::<false, true, L, S>(s, a, strip, x, b, first, y),
     }
-}
-
-/// Rows from `first` on of `A X`, of blocks of one.
-#[inline(always)]
-pub(super) fn row_by_row<L: Lanes, S: Simd>(
-    s: S,
-    a: Rows,
-    strip: Strip,
-    x: &[f64],
-    first: usize,
-    y: &mut [f64],
-) {
-    sized::<true, false, L, S>(s, a, strip, x, &[], first, y);
 }
 
 #[inline(always)]

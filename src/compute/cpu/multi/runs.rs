@@ -15,9 +15,8 @@ use super::super::runs::{Run, Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::spmv::Rows;
-use super::lanes::{Alone, Strip};
-use super::rows;
-use super::solves::{self, Factors};
+use super::factors::Factors;
+use super::lanes::Strip;
 
 /// Columns of the multivectors.
 pub(super) const COLUMNS: usize = 8;
@@ -25,25 +24,34 @@ pub(super) const COLUMNS: usize = 8;
 pub(super) const ALL: Strip = Strip { at: 0, columns: COLUMNS };
 
 multiversion! {
-    /// Rows from `first` on of `A X`, with which `y` begins; A is square, and X has its rows.
-    pub(super) fn product[](runs: &Runs, a: Rows, x: &[f64], first: usize, y: &mut [f64]) = product_body
+    /// Rows from `first` on of `A X`, with which `y` begins; A is square, and X has its rows. Runs of longer rows are
+    /// left to `others`.
+    pub(super) fn product[](runs: &Runs, a: Rows, x: &[f64], first: usize, y: &mut [f64], others: &dyn Fn(usize, &mut [f64])) = product_body
 }
 multiversion! {
-    /// The forward solve in `rows`, which comes from the rows before.
-    pub(super) fn forward[T: Entry](runs: &Runs, f: Factors<T>, r: &[f64], z: Shared, rows: Range<usize>) = forward_body
+    /// The forward solve in `rows`, which comes from the rows before; runs of longer rows are left to `others`.
+    pub(super) fn forward[T: Entry](runs: &Runs, f: Factors<T>, r: &[f64], z: Shared, rows: Range<usize>, others: &dyn Fn(Range<u32>)) = forward_body
 }
 multiversion! {
-    /// The backward solve in `rows`, which comes from the rows behind.
-    pub(super) fn backward[T: Entry](runs: &Runs, f: Factors<T>, z: Shared, rows: Range<usize>) = backward_body
+    /// The backward solve in `rows`, which comes from the rows behind, likewise.
+    pub(super) fn backward[T: Entry](runs: &Runs, f: Factors<T>, z: Shared, rows: Range<usize>, others: &dyn Fn(Range<u32>)) = backward_body
 }
 
 #[inline(always)]
-fn product_body<S: Simd>(s: S, runs: &Runs, a: Rows, x: &[f64], first: usize, y: &mut [f64]) {
+fn product_body<S: Simd>(
+    s: S,
+    runs: &Runs,
+    a: Rows,
+    x: &[f64],
+    first: usize,
+    y: &mut [f64],
+    others: &dyn Fn(usize, &mut [f64]),
+) {
     for run in runs.ahead(first..first + y.len() / COLUMNS) {
         let at = run.rows.start;
         let y = &mut y[(at - first) * COLUMNS..(run.rows.end - first) * COLUMNS];
         with_columns!(@ run.distances.len(), M, product_run::<M, S>(s, a, x, &run, y),
-            rows::row_by_row::<Alone, S>(s, a, ALL, x, at, y), 1 2 3 4 5 6 7);
+            others(at, y), 1 2 3 4 5 6 7);
     }
 }
 
@@ -80,11 +88,12 @@ fn forward_body<T: Entry, S: Simd>(
     r: &[f64],
     z: Shared,
     rows: Range<usize>,
+    others: &dyn Fn(Range<u32>),
 ) {
     assert!(r.len() >= rows.end * COLUMNS);
     for run in runs.ahead(rows) {
         with_columns!(@ run.distances.len(), M, forward_run::<M, T, S>(s, f, r, z, &run), {
-            solves::forward_body::<Alone, T, _, S>(s, Alone, f, 1, ALL, r, z, numbers(run.rows));
+            others(numbers(run.rows));
         }, 1 2 3 4 5 6 7);
     }
 }
@@ -96,11 +105,11 @@ fn backward_body<T: Entry, S: Simd>(
     f: Factors<T>,
     z: Shared,
     rows: Range<usize>,
+    others: &dyn Fn(Range<u32>),
 ) {
     for run in runs.behind(rows) {
         with_columns!(@ run.distances.len(), M, backward_run::<M, T, S>(s, f, z, &run), {
-            let rows = numbers(run.rows).rev();
-            solves::backward_body::<Alone, T, _, S>(s, Alone, f, 1, ALL, z, rows);
+            others(numbers(run.rows));
         }, 1 2 3 4 5 6 7);
     }
 }

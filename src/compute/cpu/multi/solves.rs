@@ -11,13 +11,15 @@ use super::super::entry::Entry;
 use super::super::ilu::{BlockIlu, Plan};
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
+use super::super::runs::Runs;
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
-use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
-use super::{gather, runs, scatter};
-use crate::matrix::pattern::PatternView;
+use super::factors::Factors;
+use super::lanes::{Alone, Lanes, Strip, strips, with_lanes};
+use super::runs::{self, ALL};
+use super::{gather, scatter};
 
 /// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
 macro_rules! by_strips {
@@ -65,43 +67,13 @@ fn one_by_one(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: b
     }
 }
 
-/// Factors as plain slices.
-#[derive(Clone, Copy)]
-pub(super) struct Factors<'a, T> {
-    pub(super) lower_pattern: PatternView<'a>,
-    pub(super) upper_pattern: PatternView<'a>,
-    pub(super) lower: &'a [T],
-    pub(super) inverse_diagonal: &'a [T],
-    pub(super) upper: &'a [T],
-    /// Whether this strip is the first that asks for all of this and of the vectors, which are in memory.
-    pub(super) far: bool,
-}
-
-impl<'a, T: Entry> Factors<'a, T> {
-    fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>, strip: Strip) -> Self {
-        let numbers = ilu.pattern.rows() * ilu.pattern.block_size() * strip.columns;
-        Self {
-            lower_pattern: ilu.pattern.lower.view(),
-            upper_pattern: ilu.pattern.upper.view(),
-            lower: &blocks.lower,
-            inverse_diagonal: &blocks.inverse_diagonal,
-            upper: &blocks.upper,
-            far: strip.at == 0 && from_memory(numbers),
-        }
-    }
-}
-
 /// Some block rows of the forward solve on the calling thread, which comes from the rows before.
 pub(super) fn forward_rows(ilu: &BlockIlu, columns: usize, r: &[f64], z: Shared, rows: Range<u32>) {
     if let (runs::COLUMNS, Some([lower, _])) = (columns, &ilu.runs) {
         let rows = rows.start as usize..rows.end as usize;
         match &ilu.values {
-            Values::Double(of) => {
-                runs::forward(lower, Factors::new(ilu, of, runs::ALL), r, z, rows);
-            }
-            Values::Single(of) => {
-                runs::forward(lower, Factors::new(ilu, of, runs::ALL), r, z, rows);
-            }
+            Values::Double(of) => forward_runs(lower, Factors::new(ilu, of, ALL), r, z, rows),
+            Values::Single(of) => forward_runs(lower, Factors::new(ilu, of, ALL), r, z, rows),
             _ => unreachable!("no strips"),
         }
         return;
@@ -114,12 +86,22 @@ pub(super) fn backward_rows(ilu: &BlockIlu, columns: usize, z: Shared, rows: Ran
     if let (runs::COLUMNS, Some([_, upper])) = (columns, &ilu.runs) {
         let rows = rows.start as usize..rows.end as usize;
         return match &ilu.values {
-            Values::Double(of) => runs::backward(upper, Factors::new(ilu, of, runs::ALL), z, rows),
-            Values::Single(of) => runs::backward(upper, Factors::new(ilu, of, runs::ALL), z, rows),
+            Values::Double(of) => backward_runs(upper, Factors::new(ilu, of, ALL), z, rows),
+            Values::Single(of) => backward_runs(upper, Factors::new(ilu, of, ALL), z, rows),
             _ => unreachable!("no strips"),
         };
     }
     by_strips!(ilu, columns, back(z, rows.clone()));
+}
+
+fn forward_runs<T: Entry>(lower: &Runs, f: Factors<T>, r: &[f64], z: Shared, rows: Range<usize>) {
+    let others = |rows| forward(Alone, f, 1, ALL, r, z, rows);
+    runs::forward(lower, f, r, z, rows, &others);
+}
+
+fn backward_runs<T: Entry>(upper: &Runs, f: Factors<T>, z: Shared, rows: Range<usize>) {
+    let others = |rows: Range<u32>| backward(Alone, f, 1, ALL, z, rows.rev());
+    runs::backward(upper, f, z, rows, &others);
 }
 
 fn ahead<L: Lanes, T: Entry>(
@@ -164,7 +146,7 @@ fn planned<L: Lanes, T: Entry>(
 }
 
 /// Block rows, one after the other.
-pub(super) trait RowList: Iterator<Item = u32> {}
+trait RowList: Iterator<Item = u32> {}
 
 impl<I: Iterator<Item = u32>> RowList for I {}
 
@@ -173,7 +155,7 @@ multiversion! { fn backward[L: Lanes, T: Entry, I: RowList](lanes: L, f: Factors
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
+fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     s: S,
     _: L,
     f: Factors<T>,
@@ -197,7 +179,7 @@ pub(super) fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
 }
 
 #[inline(always)]
-pub(super) fn backward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
+fn backward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     s: S,
     _: L,
     f: Factors<T>,
