@@ -46,6 +46,33 @@ impl Run<'_> {
     pub(super) fn columns<const M: usize>(&self) -> [usize; M] {
         std::array::from_fn(|t| self.rows.start.wrapping_add_signed(self.distances[t] as isize))
     }
+
+    /// Rows from a column back to its row, of a lower triangle; the furthest first.
+    #[inline(always)]
+    pub(super) fn back<const M: usize>(&self) -> [usize; M] {
+        self.columns().map(|j| self.rows.start - j)
+    }
+
+    /// Rows from a row ahead to its column, of an upper triangle; the furthest first.
+    #[inline(always)]
+    pub(super) fn ahead<const M: usize>(&self) -> [usize; M] {
+        let mut ahead = self.columns().map(|j| j - self.rows.start);
+        ahead.reverse();
+        ahead
+    }
+
+    /// The entries of each row, of those of all rows.
+    #[inline(always)]
+    pub(super) fn entries<'v, const M: usize, T>(&self, all: &'v [T]) -> &'v [[T; M]] {
+        all[self.entry..][..M * self.rows.len()].as_chunks().0
+    }
+
+    /// The same where they are stored from the last to the first: those of the last row come first.
+    #[inline(always)]
+    pub(super) fn entries_behind<'v, const M: usize, T>(&self, all: &'v [T]) -> &'v [[T; M]] {
+        let count = M * self.rows.len();
+        all[all.len() - self.entry - count..][..count].as_chunks().0
+    }
 }
 
 impl Runs {

@@ -52,19 +52,19 @@ pub(super) fn checked(a: Rows, columns: usize, x: &[f64], y: &[f64]) -> usize {
 }
 
 /// Where the pieces of a result are made: in place, or beside it to be stored past the caches.
-pub(super) struct Stored {
+struct Stored {
     beside: Vec<f64>,
 }
 
 impl Stored {
     /// For pieces of a result of so many numbers.
-    pub(super) fn new(all: usize, piece: usize) -> Self {
+    fn new(all: usize, piece: usize) -> Self {
         let streams = all * size_of::<f64>() >= STREAMED;
         Self { beside: vec![0.0; if streams { piece } else { 0 }] }
     }
 
     /// `make(y)`, of which a piece beside it has no numbers yet.
-    pub(super) fn make(&mut self, y: &mut [f64], make: impl FnOnce(&mut [f64])) {
+    fn make(&mut self, y: &mut [f64], make: impl FnOnce(&mut [f64])) {
         if self.beside.is_empty() {
             return make(y);
         }

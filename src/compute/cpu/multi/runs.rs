@@ -58,7 +58,7 @@ fn product_body<S: Simd>(
 #[inline(always)]
 fn product_run<const M: usize, S: Simd>(s: S, a: Rows, x: &[f64], run: &Run, y: &mut [f64]) {
     let y = y.as_chunks_mut::<COLUMNS>().0;
-    let entries = a.values[run.entry..][..M * y.len()].as_chunks::<M>().0;
+    let entries = run.entries::<M, _>(a.values);
     let columns: [usize; M] = run.columns().map(|j| j * COLUMNS);
     for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
         prefetch_ahead(of_row);
@@ -136,9 +136,7 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
     z: Shared,
     run: &Run,
 ) {
-    let (rows, at) = (run.rows.clone(), run.entry);
-    let back: [usize; M] = run.columns().map(|j| rows.start - j);
-    let entries = f.lower[at..at + M * rows.len()].as_chunks::<M>().0;
+    let (rows, back, entries) = (run.rows.clone(), run.back::<M>(), run.entries::<M, _>(f.lower));
     let chained = back[M - 1] == 1;
     // SAFETY: columns of these rows are solved: earlier in the loop, or in a task that was waited for.
     let mut last = unsafe { solved(s, z, rows.start - back[M - 1]) };
@@ -168,11 +166,8 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
 
 #[inline(always)]
 fn backward_run<const M: usize, T: Entry, S: Simd>(s: S, f: Factors<T>, z: Shared, run: &Run) {
-    let rows = run.rows.clone();
-    let mut ahead: [usize; M] = run.columns().map(|j| j - rows.start);
-    ahead.reverse();
-    let at = f.upper.len() - (run.entry + M * rows.len());
-    let entries = f.upper[at..at + M * rows.len()].as_chunks::<M>().0;
+    let (rows, ahead) = (run.rows.clone(), run.ahead::<M>());
+    let entries = run.entries_behind::<M, _>(f.upper);
     let chained = ahead[M - 1] == 1;
     // SAFETY: as above.
     let mut last = unsafe { solved(s, z, rows.end - 1 + ahead[M - 1]) };

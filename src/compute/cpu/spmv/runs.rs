@@ -77,8 +77,7 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
     run: &Run,
     y: &mut [f64],
 ) {
-    let entries = a.values[run.entry..][..M * y.len()].as_chunks::<M>().0;
-    let columns = run.columns::<M>();
+    let (entries, columns) = (run.entries::<M, _>(a.values), run.columns::<M>());
     for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
         prefetch_ahead(of_row);
         let mut sum = if MINUS { b[i] } else { 0.0 };

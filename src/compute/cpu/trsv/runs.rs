@@ -122,9 +122,7 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
     z: Shared,
     run: &Run,
 ) {
-    let (rows, at) = (run.rows.clone(), run.entry);
-    let back: [usize; M] = run.columns().map(|j| rows.start - j);
-    let entries = f.lower[at..at + M * rows.len()].as_chunks::<M>().0;
+    let (rows, back, entries) = (run.rows.clone(), run.back::<M>(), run.entries::<M, _>(f.lower));
     // SAFETY: columns of these rows are solved: earlier in the loop, or in a task that was waited for.
     let read = |i: usize, t: usize| unsafe { z.read(i - back[t]..i - back[t] + 1)[0] };
     let chained = back[M - 1] == 1;
@@ -149,11 +147,8 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
 /// The backward solve in `rows`, from the last to the first.
 #[inline(always)]
 fn backward_run<const M: usize, T: Entry, S: Simd>(s: S, f: Uniform<T>, z: Shared, run: &Run) {
-    let rows = run.rows.clone();
-    let mut ahead: [usize; M] = run.columns().map(|j| j - rows.start);
-    ahead.reverse();
-    let at = f.upper.len() - (run.entry + M * rows.len());
-    let entries = f.upper[at..at + M * rows.len()].as_chunks::<M>().0;
+    let (rows, ahead) = (run.rows.clone(), run.ahead::<M>());
+    let entries = run.entries_behind::<M, _>(f.upper);
     // SAFETY: as above.
     let read = |i: usize, t: usize| unsafe { z.read(i + ahead[t]..i + ahead[t] + 1)[0] };
     let chained = ahead[M - 1] == 1;
