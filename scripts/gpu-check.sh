@@ -4,7 +4,7 @@
 # with a line PASS, FAIL or SKIP per step, with the sanitizer's own summary; the exit code is 1 when
 # a step failed.
 #
-#   scripts/gpu-check.sh [--quick] [--steps LIST] [--within SECONDS] [FOLDER]
+#   scripts/gpu-check.sh [--quick] [--steps LIST] [--parts LIST] [--within SECONDS] [FOLDER]
 #
 # FOLDER holds `bilu-bench` and the test programs `parity`, `device_setup`, `cusparse` and `run_mpi_cuda`, as
 # far as the steps need them; without it they are built.
@@ -13,6 +13,8 @@
 #                   device-setup, cusparse, memcheck, memcheck-cusparse, racecheck, spills, memory, cache,
 #                   benchmark; and synccheck, which does not understand all of the barriers, and
 #                   ranks, which needs Open MPI, and programs with the feature `mpi`.
+# --parts LIST      of the self-test, for the steps of compute-sanitizer: some of products, executions,
+#                   preconditioners, stencils, pencils, triangles; by default all that the tool understands.
 # --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -21,6 +23,8 @@ all=(doctor self-test parity device-setup cusparse memcheck memcheck-cusparse ra
 # it takes barriers for divergent that warps reach from different places, or while others wait at another one
 # not every machine has MPI
 on_request=(synccheck ranks)
+# of `doctor --self-test`
+all_parts=(products executions preconditioners stencils pencils triangles)
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$here/${0##*/}"
@@ -35,18 +39,21 @@ refuse() {
 quick=no
 folder=
 steps=()
+parts=()
 within=
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --quick) quick=yes ;;
-    --steps | --within)
+    --steps | --parts | --within)
         [ "$#" -ge 2 ] || refuse "\`$1\` needs a value"
-        if [ "$1" = --steps ]; then
-            IFS=, read -r -a steps <<<"$2"
-        else
+        case "$1" in
+        --steps) IFS=, read -r -a steps <<<"$2" ;;
+        --parts) IFS=, read -r -a parts <<<"$2" ;;
+        --within)
             [[ "$2" =~ ^[1-9][0-9]{0,5}$ ]] || refuse "\`$2\` is no number of seconds"
             within=$2
-        fi
+            ;;
+        esac
         shift
         ;;
     -h | --help)
@@ -66,6 +73,9 @@ if [ "${#steps[@]}" = 0 ]; then
         [[ "$quick" = yes && "$name" =~ ^(parity|device-setup|benchmark)$ ]] || steps+=("$name")
     done
 fi
+for part in ${parts[@]+"${parts[@]}"}; do
+    [[ " ${all_parts[*]} " = *" $part "* ]] || refuse "unknown part \`$part\`"
+done
 needed=(bilu-bench)
 features=()
 for name in "${steps[@]}"; do
@@ -203,14 +213,27 @@ for toolkit in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
     fi
 done
 
-# sanitized NAME TOOL ARGUMENT...: the quick self-test under a tool of compute-sanitizer
+# sanitized NAME TOOL ARGUMENT...: the quick self-test under a tool of compute-sanitizer, each part a step
 sanitized() {
-    local name=$1 tool=$2 count=${#summary[@]} line
+    local name=$1 tool=$2 part
     shift 2
     if [ -z "$sanitizer" ]; then
         summary+=("SKIP  $name (no compute-sanitizer; it comes with the CUDA toolkit)")
         return
     fi
+    local of=(${parts[@]+"${parts[@]}"})
+    if [ "${#of[@]}" = 0 ]; then
+        of=("${all_parts[@]}")
+        [ "$tool" != racecheck ] || of=("${without_waits_parts[@]}")
+    fi
+    for part in "${of[@]}"; do
+        sanitized_part "$name-$part" "$tool" --only "$part" "$@"
+    done
+}
+
+sanitized_part() {
+    local name=$1 tool=$2 count=${#summary[@]} line
+    shift 2
     step "$name" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 \
         "$bilu" doctor --self-test --quick --seed "$seed" "$@"
     # `ERROR SUMMARY: 0 errors`, `RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)`
@@ -227,6 +250,8 @@ sanitized() {
 # for in shared memory look like races to it
 ours=(--backend cuda --trisolve syncfree,wavefront,pencils,partitioned,levels,pointwise)
 without_waits=(--backend cuda --trisolve syncfree,wavefront,levels,pointwise)
+# in the others solvers and preconditioners choose `partitioned` for themselves
+without_waits_parts=(products stencils triangles)
 for name in "${steps[@]}"; do
     case "$name" in
     doctor) step doctor 120 bash -c doctor ;;

@@ -58,30 +58,36 @@ fn summary(stdout: &str) -> Vec<String> {
 
 #[test]
 fn only_the_named_steps_run_and_the_sanitizer_has_its_say() {
-    let (code, stdout, stderr) = check(&["--steps", "doctor,self-test,memcheck"], "0");
+    let (code, stdout, stderr) = check(&["--steps", "doctor,self-test,memcheck", "--parts", "products,triangles"], "0");
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     let expected = [
         "seed 7",
         "PASS  doctor",
         "PASS  self-test",
-        "PASS  memcheck",
+        "PASS  memcheck-products",
+        "      ERROR SUMMARY: 0 errors",
+        "PASS  memcheck-triangles",
         "      ERROR SUMMARY: 0 errors",
         "PASS",
     ];
     assert_eq!(summary(&stdout), expected);
     assert!(stdout.contains("\nself-test --self-test --backend cuda --seed 7\n"), "{stdout}");
     assert!(
-        stdout.contains("\nself-test --self-test --quick --seed 7 --backend cuda\n"),
+        stdout.contains("\nself-test --self-test --quick --seed 7 --only products --backend cuda\n"),
         "{stdout}"
     );
+    // parts that choose `partitioned` are not for racecheck
+    let (_, stdout, _) = check(&["--steps", "memcheck,racecheck"], "0");
+    let parts = |step: &str| summary(&stdout).iter().filter(|line| line.contains(step)).count();
+    assert_eq!((parts(" memcheck-"), parts(" racecheck-")), (6, 3), "{stdout}");
 
     // one finds something, one does not even say that it ran
-    let (code, stdout, _) = check(&["--steps", "racecheck,synccheck"], "0");
+    let (code, stdout, _) = check(&["--steps", "racecheck,synccheck", "--parts", "stencils"], "0");
     let expected = [
         "seed 7",
-        "FAIL  racecheck (exit code 9)",
+        "FAIL  racecheck-stencils (exit code 9)",
         "      RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)",
-        "FAIL  synccheck (compute-sanitizer gave no summary)",
+        "FAIL  synccheck-stencils (compute-sanitizer gave no summary)",
         "FAIL",
     ];
     assert_eq!((code, summary(&stdout)), (Some(1), expected.map(str::to_owned).to_vec()));
@@ -102,6 +108,7 @@ fn a_step_that_fails_does_not_stop_the_others() {
 fn bad_arguments_and_missing_programs_are_refused() {
     for (arguments, message) in [
         (&["--steps", "doctor,memchek"][..], "gpu-check: unknown step `memchek`\n"),
+        (&["--parts", "stencil"], "gpu-check: unknown part `stencil`\n"),
         (&["--within", "soon"], "gpu-check: `soon` is no number of seconds\n"),
         (&["--fast"], "gpu-check: unknown option `--fast`\n"),
         (&["."], "gpu-check: more than one folder\n"),
