@@ -70,10 +70,10 @@ pub trait Multivectors<K: Operations> {
         gram: &mut [f64],
     );
     /// `W = own + Q coef`, `Q = (L D U')^-1 W` with factors in the order of the vectors, and `grams[0] = Q' W`,
-    /// `grams[1] = W' W`.
+    /// `grams[1] = W' W`. Of symmetric factors, which is the flag, `Q' W` may be taken as `Y' D^-1 Y`, `Y = L^-1 W`.
     fn residuals(
         &self,
-        ilu: &K::BlockIlu,
+        factors: (&K::BlockIlu, bool),
         columns: usize,
         update: (Own, &[f64]),
         wq: [&mut K::Vector; 2],

@@ -116,7 +116,12 @@ pub enum Form<'a, K: Operations> {
     /// M = I.
     Identity,
     /// Block ILU factors, of a diagonal pattern for block Jacobi.
-    Factors(&'a K::BlockIlu),
+    Factors {
+        /// These.
+        ilu: &'a K::BlockIlu,
+        /// Whether U' is the transpose of L, to rounding.
+        symmetric: bool,
+    },
     /// Something else.
     Other,
 }

@@ -58,7 +58,8 @@ fn summary(stdout: &str) -> Vec<String> {
 
 #[test]
 fn only_the_named_steps_run_and_the_sanitizer_has_its_say() {
-    let (code, stdout, stderr) = check(&["--steps", "doctor,self-test,memcheck", "--parts", "products,triangles"], "0");
+    let (code, stdout, stderr) =
+        check(&["--steps", "doctor,self-test,memcheck", "--parts", "products,triangles"], "0");
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     let expected = [
         "seed 7",
@@ -73,7 +74,8 @@ fn only_the_named_steps_run_and_the_sanitizer_has_its_say() {
     assert_eq!(summary(&stdout), expected);
     assert!(stdout.contains("\nself-test --self-test --backend cuda --seed 7\n"), "{stdout}");
     assert!(
-        stdout.contains("\nself-test --self-test --quick --seed 7 --only products --backend cuda\n"),
+        stdout
+            .contains("\nself-test --self-test --quick --seed 7 --only products --backend cuda\n"),
         "{stdout}"
     );
     // parts that choose `partitioned` are not for racecheck

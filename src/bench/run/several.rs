@@ -61,7 +61,7 @@ impl Job<'_> {
             sample(k, self.measure, || operations.product(system.a, columns, system.b, None, x));
         let mut t = self.of_product(moved(k.matrix_bytes(system.a), 2), &product, roof);
         t.memory_bytes = Some(held(k, system));
-        if let Form::Factors(ilu) = system.m.form() {
+        if let Form::Factors { ilu, .. } = system.m.form() {
             let solve = sample(k, self.measure, || operations.solve(ilu, columns, system.b, x));
             let factor = &self.record.factor;
             // of a diagonal r is read and z written

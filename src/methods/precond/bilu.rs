@@ -17,44 +17,59 @@ use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{FillPattern, iluk_on};
 
 /// Factors on the backend.
-pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
+pub(super) struct Factors<K: Backend> {
+    pub(super) ilu: K::BlockIlu,
+    /// Whether U' is the transpose of L.
+    symmetric: bool,
+}
+
+impl<K: Backend> Factors<K> {
+    pub(super) fn of(ilu: K::BlockIlu) -> Self {
+        Self { ilu, symmetric: false }
+    }
+
+    /// Of `L D L'`.
+    pub(super) fn symmetric(ilu: K::BlockIlu) -> Self {
+        Self { ilu, symmetric: true }
+    }
+}
 
 impl<K: Backend> Preconditioner<K> for Factors<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
-        k.ilu_apply(&self.0, r, z);
+        k.ilu_apply(&self.ilu, r, z);
     }
 
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
-        k.ilu_factor(&mut self.0, a, shift)?;
+        k.ilu_factor(&mut self.ilu, a, shift)?;
         Ok(Renewal::Done)
     }
 
     fn form(&self) -> Form<'_, K> {
-        Form::Factors(&self.0)
+        Form::Factors { ilu: &self.ilu, symmetric: self.symmetric }
     }
 
     fn bytes(&self, _: &K) -> Bytes {
-        self.0.bytes()
+        self.ilu.bytes()
     }
 
     fn numeric_bytes(&self, _: &K) -> usize {
         // indices and the values of A once, the factors once; a place of fill counts as one of A,
         // for a zero has to be written there before the rows are added up
-        let pattern = self.0.pattern();
+        let pattern = self.ilu.pattern();
         pattern.bytes() + 2 * 8 * pattern.numbers()
     }
 
     fn numeric_kernel_seconds(&self, _: &K) -> Option<f64> {
-        self.0.factor_seconds()
+        self.ilu.factor_seconds()
     }
 
     fn size(&self, _: &K) -> FactorSize {
-        let pattern = self.0.pattern();
-        let [lower, upper] = self.0.levels();
-        let trisolve = self.0.trisolve();
+        let pattern = self.ilu.pattern();
+        let [lower, upper] = self.ilu.levels();
+        let trisolve = self.ilu.trisolve();
         let blocks = pattern.blocks();
         let triangles = blocks > pattern.rows();
-        let reason = self.0.trisolve_reason().filter(|_| triangles);
+        let reason = self.ilu.trisolve_reason().filter(|_| triangles);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(pattern.numbers()),
@@ -63,7 +78,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
             trisolve_used: (triangles && trisolve != Trisolve::AUTO).then_some(trisolve),
             trisolve_reason: reason.map(str::to_owned),
-            factor_precisions: self.0.precisions(),
+            factor_precisions: self.ilu.precisions(),
             ..FactorSize::default()
         }
     }
@@ -101,7 +116,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
         let shift = shift.fixed() * s.a.largest_diagonal();
         pattern = Arc::new(dropping.eliminate(s.k, s.a, shift, room(s.k, s.a))?.pattern);
     }
-    Ok(Box::new(Factors::<K>(factorise(s, &pattern, way)?)))
+    Ok(Box::new(Factors::<K>::of(factorise(s, &pattern, way)?)))
 }
 
 /// The symbolic phase: the pattern of ILU(k) of the case.

@@ -87,7 +87,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         }
         // the same factors with triangles of their own
         let way = s.settings.trisolve;
-        return Ok(Box::new(bilu::Factors::<K>(bilu::factorise(s, &pattern, way)?)));
+        return Ok(Box::new(bilu::Factors::<K>::of(bilu::factorise(s, &pattern, way)?)));
     };
     s.phases.begin(Phase::Numeric);
     factors.factor(s.k, s.a, s.settings.shift.fixed())?;

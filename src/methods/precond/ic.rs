@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::bilu::{self, Factors};
 use super::work::{Phased, device, host};
 use super::{Advised, Kept, Method, Phase, Ready, Setup, Shape, Takes, Variants};
+use crate::base::choices::LevelRule;
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
@@ -45,11 +46,13 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
         return Err(found.into());
     }
     let pattern = bilu::pattern(&mut s)?;
+    // levels that depend on the order of the rows may keep an entry and not its mirror image
+    let symmetric = s.settings.fill == 0 || s.settings.level_rule == LevelRule::Min;
     let way = s.settings.trisolve;
     let ilu = bilu::factorise(s, &pattern, way)?;
     let inverse = k.ilu_inverse_diagonal(&ilu)?;
     k.on_host(|threads| definite(threads, &inverse, b))?;
-    Ok(Box::new(Factors::<K>(ilu)))
+    Ok(Box::new(if symmetric { Factors::<K>::symmetric(ilu) } else { Factors::of(ilu) }))
 }
 
 /// Refuses factors of which a pivot block is not positive definite.

@@ -99,5 +99,5 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         None => (Arc::clone(a), settings),
     };
     let s = Setup { k, a: &matrix, settings, phases };
-    Ok(Box::new(Ilut(Factors::<K>(bilu::factorise(s, &pattern, way)?))))
+    Ok(Box::new(Ilut(Factors::<K>::of(bilu::factorise(s, &pattern, way)?))))
 }

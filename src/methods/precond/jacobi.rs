@@ -27,5 +27,5 @@ pub(crate) const METHOD: Method = Method {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let pattern = Arc::new(FillPattern::diagonal_of(s.a));
-    Ok(Box::new(Factors::<K>(bilu::factorise(s, &pattern, Trisolve::AUTO)?)))
+    Ok(Box::new(Factors::<K>::of(bilu::factorise(s, &pattern, Trisolve::AUTO)?)))
 }

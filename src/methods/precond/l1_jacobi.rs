@@ -68,7 +68,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     phases.begin(Phase::Numeric);
     let m = Arc::new(k.on_host(|threads| diagonal(threads, a))?);
     let s = Setup { k, a: &m, settings, phases };
-    Ok(Box::new(Enlarged::<K>(Factors(bilu::factorise(s, &pattern, Trisolve::AUTO)?))))
+    Ok(Box::new(Enlarged::<K>(Factors::of(bilu::factorise(s, &pattern, Trisolve::AUTO)?))))
 }
 
 /// M.

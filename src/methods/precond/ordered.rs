@@ -81,7 +81,7 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
     }
 
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
-        k.ilu_factor_made(&mut self.factors.0, &self.arrange.arranged(k, a)?, shift)?;
+        k.ilu_factor_made(&mut self.factors.ilu, &self.arrange.arranged(k, a)?, shift)?;
         Ok(Renewal::Done)
     }
 
@@ -122,7 +122,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
     let Plan { sets, mirrored, change, .. } = plan;
     let arrange = Arrange { order: sets.rows, mirrored, change };
     k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, settings.shift.fixed())?;
-    Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange }))
+    Ok(Box::new(Ordered { factors: Factors::<K>::of(ilu), arrange }))
 }
 
 /// `a` with zeros where only the place across the diagonal holds an entry; `None` where there is none such.

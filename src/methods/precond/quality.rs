@@ -58,7 +58,7 @@ pub(crate) fn quality<K: Backend>(
     k.check()?;
     let mut found =
         FactorQuality { condest: Some(scales.of_unknowns(&solved)), ..FactorQuality::default() };
-    if let Form::Factors(ilu) = m.form() {
+    if let Form::Factors { ilu, .. } = m.form() {
         // a library may keep its factors to itself
         let inverse = k.ilu_inverse_diagonal(ilu).ok();
         found.smallest_pivot = inverse.map(|of| smallest_pivot(&of, a.block_size(), &scales));

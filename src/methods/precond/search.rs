@@ -172,7 +172,7 @@ fn unfit<K: Backend>(
         }
         Some(_) => {}
     }
-    if let Form::Factors(ilu) = m.form()
+    if let Form::Factors { ilu, .. } = m.form()
         && definite
         && let Ok(inverse) = k.ilu_inverse_diagonal(ilu)
         && let Err(why) = k.on_host(|threads| ic::definite(threads, &inverse, a.block_size()))

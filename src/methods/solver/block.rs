@@ -56,7 +56,7 @@ impl<K: Operations> Block<K> {
         let (ops, columns) = (operations(k), self.columns);
         match s.m.form() {
             Form::Identity => return k.copy(r, z),
-            Form::Factors(ilu) => return ops.solve(ilu, columns, r, z),
+            Form::Factors { ilu, .. } => return ops.solve(ilu, columns, r, z),
             Form::Other => {}
         }
         if self.single.is_none() {
@@ -81,8 +81,8 @@ impl<K: Operations> Block<K> {
         grams: &mut [f64],
     ) {
         let (ops, columns) = (operations(k), self.columns);
-        if let Form::Factors(ilu) = s.m.form() {
-            return ops.residuals(ilu, columns, (own, coef), [w, q], grams);
+        if let Form::Factors { ilu, symmetric } = s.m.form() {
+            return ops.residuals((ilu, symmetric), columns, (own, coef), [w, q], grams);
         }
         ops.update(columns, own, &[q], coef, w);
         self.precondition(k, s, w, q);

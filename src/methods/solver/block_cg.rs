@@ -68,7 +68,7 @@ impl<K: Operations> Solver<K> for BlockCg<K> {
         let initial = self.block.norms(k, &self.w);
         let scale = largest(initial.iter().copied());
         let mut judge = ConvergenceMonitor::new(&stop, monitor, scale);
-        let joins = matches!(s.m.form(), Form::Factors(_)) && operations(k).joins_on_one();
+        let joins = matches!(s.m.form(), Form::Factors { .. }) && operations(k).joins_on_one();
         let alone = joins.then(|| "one thread iterates: two are slower".into());
         let remark = self.block.remark(s).or(alone);
         if let Some(end) = judge.first() {

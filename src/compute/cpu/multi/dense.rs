@@ -2,6 +2,7 @@
 //!
 //! They run over fixed chunks whose sums are added in order, so that one thread and many give the same bits.
 
+use super::super::entry::Entry;
 use super::super::multiversion::multiversion;
 use super::super::simd::{Simd, prefetch_away};
 use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
@@ -15,7 +16,7 @@ const CHUNK: usize = 1024;
 const ROWS: usize = 4;
 
 /// Chunks that one task works on.
-const CHUNKS_PER_TASK: usize = 16;
+pub(super) const CHUNKS_PER_TASK: usize = 16;
 
 /// Numbers of a chunk of whole rows.
 pub(super) fn chunk(columns: usize) -> usize {
@@ -33,7 +34,44 @@ pub(super) fn distance(numbers: usize) -> isize {
 /// `out = X' W` of a chunk.
 pub(super) fn gram_of_chunk(columns: usize, far: isize, x: &[f64], w: &[f64], out: &mut [f64]) {
     for (strip, width) in strips(columns) {
-        with_lanes!(width, gram(strip, far, x, w, out));
+        with_lanes!(width, gram(strip, far, x, w, Plain, out));
+    }
+}
+
+/// `out = X' D X` of a chunk, with D's diagonal.
+pub(super) fn weighted_gram_of_chunk<T: Entry>(
+    columns: usize,
+    d: &[T],
+    x: &[f64],
+    out: &mut [f64],
+) {
+    assert_eq!(d.len() * columns, x.len());
+    for (strip, width) in strips(columns) {
+        with_lanes!(width, gram(strip, 0, x, x, d, out));
+    }
+}
+
+/// What rows are multiplied by before they are added up.
+trait Weights: Copy {
+    /// Row `i`, multiplied.
+    fn times<L: Lanes, S: Simd>(self, s: S, i: usize, row: L::Of<S>) -> L::Of<S>;
+}
+
+/// Ones.
+#[derive(Clone, Copy)]
+struct Plain;
+
+impl Weights for Plain {
+    #[inline(always)]
+    fn times<L: Lanes, S: Simd>(self, _: S, _: usize, row: L::Of<S>) -> L::Of<S> {
+        row
+    }
+}
+
+impl<T: Entry> Weights for &[T] {
+    #[inline(always)]
+    fn times<L: Lanes, S: Simd>(self, s: S, i: usize, row: L::Of<S>) -> L::Of<S> {
+        L::madd(s, self[i].wide(), row, L::zero(s))
     }
 }
 
@@ -70,42 +108,44 @@ pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool,
     }
 }
 
-multiversion! { fn gram[L: Lanes](lanes: L, strip: Strip, far: isize, x: &[f64], w: &[f64], out: &mut [f64]) = gram_body }
+multiversion! { fn gram[L: Lanes, D: Weights](lanes: L, strip: Strip, far: isize, x: &[f64], w: &[f64], d: D, out: &mut [f64]) = gram_body }
 
-/// The columns of the strip in `X' W`, as many rows at a time as registers hold.
+/// The columns of the strip in `X' D W`, as many rows at a time as registers hold.
 #[inline(always)]
-fn gram_body<L: Lanes, S: Simd>(
+#[allow(clippy::too_many_arguments)]
+fn gram_body<L: Lanes, D: Weights, S: Simd>(
     s: S,
     _: L,
     strip: Strip,
     far: isize,
     x: &[f64],
     w: &[f64],
+    d: D,
     out: &mut [f64],
 ) {
     let mut row = 0;
     while S::EIGHTS > 16 && row + 8 <= strip.columns {
-        gram_rows::<8, L, S>(s, strip, far, row, x, w, out);
+        gram_rows::<8, L, D, S>(s, strip, far, row, [x, w], d, out);
         row += 8;
     }
     while row + 4 <= strip.columns {
-        gram_rows::<4, L, S>(s, strip, far, row, x, w, out);
+        gram_rows::<4, L, D, S>(s, strip, far, row, [x, w], d, out);
         row += 4;
     }
     for row in row..strip.columns {
-        gram_rows::<1, L, S>(s, strip, far, row, x, w, out);
+        gram_rows::<1, L, D, S>(s, strip, far, row, [x, w], d, out);
     }
 }
 
 /// Sums of even and odd rows, where there are registers for both: none waits for the one before.
 #[inline(always)]
-fn gram_rows<const N: usize, L: Lanes, S: Simd>(
+fn gram_rows<const N: usize, L: Lanes, D: Weights, S: Simd>(
     s: S,
     strip: Strip,
     far: isize,
     row: usize,
-    x: &[f64],
-    w: &[f64],
+    [x, w]: [&[f64]; 2],
+    d: D,
     out: &mut [f64],
 ) {
     let strip = strip.known::<L>();
@@ -114,15 +154,18 @@ fn gram_rows<const N: usize, L: Lanes, S: Simd>(
     let two = if S::EIGHTS > 16 { 2 * strip.columns } else { strip.columns };
     let (pairs, of_w) = (x.chunks_exact(two), w.chunks_exact(two));
     let rest = (pairs.remainder(), of_w.remainder());
+    let mut i = 0;
     for (x, w) in pairs.zip(of_w) {
-        add_row::<N, L, S>(s, strip, far, row, x, w, &mut even);
+        add_row::<N, L, D, S>(s, strip, far, row, [x, w], (d, i), &mut even);
+        i += 1;
         if S::EIGHTS > 16 {
             let (x, w) = (&x[strip.columns..], &w[strip.columns..]);
-            add_row::<N, L, S>(s, strip, far, row, x, w, &mut odd);
+            add_row::<N, L, D, S>(s, strip, far, row, [x, w], (d, i), &mut odd);
+            i += 1;
         }
     }
     if !rest.0.is_empty() {
-        add_row::<N, L, S>(s, strip, far, row, rest.0, rest.1, &mut even);
+        add_row::<N, L, D, S>(s, strip, far, row, [rest.0, rest.1], (d, i), &mut even);
     }
     for p in 0..N {
         let sum = L::madd(s, 1.0, odd[p], even[p]);
@@ -131,13 +174,13 @@ fn gram_rows<const N: usize, L: Lanes, S: Simd>(
 }
 
 #[inline(always)]
-fn add_row<const N: usize, L: Lanes, S: Simd>(
+fn add_row<const N: usize, L: Lanes, D: Weights, S: Simd>(
     s: S,
     strip: Strip,
     far: isize,
     row: usize,
-    x: &[f64],
-    w: &[f64],
+    [x, w]: [&[f64]; 2],
+    (d, i): (D, usize),
     sums: &mut [L::Of<S>; N],
 ) {
     if far != 0 {
@@ -145,6 +188,7 @@ fn add_row<const N: usize, L: Lanes, S: Simd>(
         prefetch_away(&w[..strip.columns], far);
     }
     let (x, w) = (&x[row..row + N], L::load(s, &w[strip.at..strip.at + L::COUNT]));
+    let w = d.times::<L, S>(s, i, w);
     for p in 0..N {
         sums[p] = L::madd(s, x[p], w, sums[p]);
     }

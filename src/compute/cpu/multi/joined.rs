@@ -7,6 +7,7 @@ use super::super::ilu::BlockIlu;
 use super::super::shared::Shared;
 use super::super::spmv::Rows;
 use super::dense::{add_up, chunk, distance, gram_of_chunk, update_chunk};
+use super::energy::Energy;
 use super::{rows, solves};
 use crate::compute::multivectors::{Own, Step};
 
@@ -50,10 +51,10 @@ pub(super) fn directions(
     }
 }
 
-/// `W = own + Q coef`, `Q = (L D U')^-1 W`, and `Q' W` and `W' W` one after the other in `grams`, with factors that
-/// have blocks of numbers.
+/// `W = own + Q coef`, `Q = (L D U')^-1 W`, and `Q' W`, of symmetric factors as `Y' D^-1 Y` with `Y = L^-1 W`, and
+/// `W' W` one after the other in `grams`, with factors that have blocks of numbers.
 pub(super) fn residuals(
-    ilu: &BlockIlu,
+    (ilu, symmetric): (&BlockIlu, bool),
     columns: usize,
     (own, coef): (Own, &[f64]),
     [w, q]: [&mut [f64]; 2],
@@ -66,9 +67,14 @@ pub(super) fn residuals(
     let block_rows = |some: &Range<usize>| (some.start / of_row) as u32..(some.end / of_row) as u32;
     let (of_q, of_w) = grams.split_at_mut(small);
     let mut part = vec![0.0; small];
+    let mut energy = symmetric.then(|| Energy::new(ilu, columns));
     of_w.fill(0.0);
+    of_q.fill(0.0);
     for from in (0..n).step_by(piece) {
         let some = from..n.min(from + piece);
+        if let Some(energy) = &energy {
+            energy.ask(from, some.len());
+        }
         for at in some.clone().step_by(chunk) {
             let of_chunk = at..n.min(at + chunk);
             let w = &mut w[of_chunk.clone()];
@@ -77,6 +83,12 @@ pub(super) fn residuals(
             add_up(of_w, &part);
         }
         solves::forward_rows(ilu, columns, w, Shared::new(q), block_rows(&some));
+        if let Some(energy) = &mut energy {
+            energy.add(from, &q[some], of_q);
+        }
+    }
+    if energy.is_some() {
+        return solves::backward_rows(ilu, columns, Shared::new(q), 0..(n / of_row) as u32);
     }
     // rows come from the last to the first, sums are of chunks from the first to the last
     let before = if far == 0 { 0 } else { -(size_of::<f64>() as isize * piece as isize) };
@@ -89,6 +101,5 @@ pub(super) fn residuals(
             gram_of_chunk(columns, before, q, w, &mut parts[at / chunk * small..][..small]);
         }
     }
-    of_q.fill(0.0);
     parts.chunks_exact(small).for_each(|part| add_up(of_q, part));
 }

@@ -4,6 +4,7 @@
 //! matrix and the factors. Each column has the operations of a single vector, in their order.
 
 mod dense;
+mod energy;
 mod factors;
 mod joined;
 mod lanes;
@@ -39,14 +40,7 @@ impl Multivectors<Self> for Cpu {
     }
 
     fn solve(&self, ilu: &BlockIlu, columns: usize, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        assert!(ilu.renumbered.is_none(), "factors in the order of the vectors");
-        let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
-        self.paced(
-            ilu.pattern.numbers(),
-            pace,
-            |all| all.solves += 1,
-            |alone| solves::apply(ilu, columns, r, z, alone),
-        );
+        self.solve_then(ilu, columns, (r, z), &mut |_, _| {});
     }
 
     fn grams(&self, columns: usize, basis: &[&Buffer<f64>], w: &Buffer<f64>, out: &mut [f64]) {
@@ -91,18 +85,26 @@ impl Multivectors<Self> for Cpu {
 
     fn residuals(
         &self,
-        ilu: &BlockIlu,
+        (ilu, symmetric): (&BlockIlu, bool),
         columns: usize,
         (own, coef): (Own, &[f64]),
         [w, q]: [&mut Buffer<f64>; 2],
         grams: &mut [f64],
     ) {
+        let factors = (ilu, symmetric);
         if self.threads() <= JOINING && ilu.renumbered.is_none() && solves::have_strips(ilu) {
-            return self.pooled(|| joined::residuals(ilu, columns, (own, coef), [w, q], grams));
+            return self.pooled(|| joined::residuals(factors, columns, (own, coef), [w, q], grams));
         }
         self.update(columns, own, &[q], coef, w);
-        self.solve(ilu, columns, w, q);
-        self.grams(columns, &[q, w], w, grams);
+        if !(symmetric && solves::have_strips(ilu)) {
+            self.solve(ilu, columns, w, q);
+            return self.grams(columns, &[q, w], w, grams);
+        }
+        let (of_q, of_w) = grams.split_at_mut(columns * columns);
+        self.grams(columns, &[w], w, of_w);
+        self.solve_then(ilu, columns, (w, q), &mut |y, parallel| {
+            energy::gram(ilu, columns, y, parallel, of_q);
+        });
     }
 
     fn column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {
@@ -111,6 +113,27 @@ impl Multivectors<Self> for Cpu {
 
     fn set_column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {
         scatter(columns, j, from, to);
+    }
+}
+
+impl Cpu {
+    /// `Z = (L D U')^-1 R`; `half` is called with `L^-1 R`, and whether it may use all threads, between both solves,
+    /// where factors are solved with by strips.
+    fn solve_then(
+        &self,
+        ilu: &BlockIlu,
+        columns: usize,
+        (r, z): (&[f64], &mut [f64]),
+        half: &mut (dyn FnMut(&[f64], bool) + Send),
+    ) {
+        assert!(ilu.renumbered.is_none(), "factors in the order of the vectors");
+        let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
+        self.paced(
+            ilu.pattern.numbers(),
+            pace,
+            |all| all.solves += 1,
+            |alone| solves::apply(ilu, columns, r, z, alone, half),
+        );
     }
 }
 

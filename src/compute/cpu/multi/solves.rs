@@ -34,21 +34,36 @@ macro_rules! by_strips {
     };
 }
 
-/// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`.
-pub(super) fn apply(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: bool) {
+/// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`; `half` is
+/// called with `L^-1 R`, and whether it may use all threads, where there are strips.
+pub(super) fn apply(
+    ilu: &BlockIlu,
+    columns: usize,
+    r: &[f64],
+    z: &mut [f64],
+    alone: bool,
+    half: &mut dyn FnMut(&[f64], bool),
+) {
     let n = ilu.pattern.rows() * ilu.pattern.block_size() * columns;
     assert!(r.len() == n && z.len() == n);
     if !have_strips(ilu) {
         return one_by_one(ilu, columns, r, z, alone);
     }
-    let z = Shared::new(z);
-    let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
-        let rows = 0..ilu.pattern.rows() as u32;
-        forward_rows(ilu, columns, r, z, rows.clone());
-        backward_rows(ilu, columns, z, rows);
-        return;
-    };
-    by_strips!(ilu, columns, planned(r, z, plan));
+    let rows = 0..ilu.pattern.rows() as u32;
+    match ilu.plan.as_ref().filter(|_| !alone) {
+        None => {
+            forward_rows(ilu, columns, r, Shared::new(z), rows.clone());
+            half(z, !alone);
+            backward_rows(ilu, columns, Shared::new(z), rows);
+        }
+        Some(plan) => {
+            let shared = Shared::new(z);
+            by_strips!(ilu, columns, planned_ahead(r, shared, plan));
+            half(z, true);
+            let shared = Shared::new(z);
+            by_strips!(ilu, columns, planned_back(shared, plan));
+        }
+    }
 }
 
 /// Whether a pass over the factors serves the columns of a strip.
@@ -129,7 +144,7 @@ fn back<L: Lanes, T: Entry>(
     backward(lanes, f, ilu.pattern.block_size(), strip, z, rows.rev());
 }
 
-fn planned<L: Lanes, T: Entry>(
+fn planned_ahead<L: Lanes, T: Entry>(
     lanes: L,
     ilu: &BlockIlu,
     blocks: &Blocks<T>,
@@ -140,8 +155,19 @@ fn planned<L: Lanes, T: Entry>(
 ) {
     let (f, size) = (Factors::new(ilu, blocks, strip), ilu.pattern.block_size());
     let ahead = |rows: &[u32]| forward(lanes, f, size, strip, r, z, rows.iter().copied());
-    let back = |rows: &[u32]| backward(lanes, f, size, strip, z, rows.iter().copied());
     plan.lower.run_with(|_| (), |(), rows| ahead(rows), |()| ());
+}
+
+fn planned_back<L: Lanes, T: Entry>(
+    lanes: L,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    z: Shared,
+    plan: &Plan,
+) {
+    let (f, size) = (Factors::new(ilu, blocks, strip), ilu.pattern.block_size());
+    let back = |rows: &[u32]| backward(lanes, f, size, strip, z, rows.iter().copied());
     plan.upper.run_with(|_| (), |(), rows| back(rows), |()| ());
 }
 

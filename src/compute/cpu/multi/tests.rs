@@ -180,7 +180,7 @@ fn joined_passes_are_one_operation_after_the_other() {
             let small = columns * columns;
             let c = random(3 * small, 11);
             let [first, second, third] = [0, 1, 2].map(|i| &c[i * small..(i + 1) * small]);
-            let of = |k: &Cpu, add, own| {
+            let of = |k: &Cpu, add, own, symmetric| {
                 let v = |seed| uploaded(k, &random(n * columns, seed));
                 let stored = k.matrix(&a, format).unwrap();
                 let precision = FactorPrecision::Float64;
@@ -191,13 +191,52 @@ fn joined_passes_are_one_operation_after_the_other() {
                 let step = Step { add, own, coef: second };
                 k.directions(&stored, columns, step, [&mut x, &mut p, &mut z], &mut gram);
                 let update = (Own::Times(third), first);
-                k.residuals(&ilu, columns, update, [&mut w, &mut z], &mut grams);
+                k.residuals((&ilu, symmetric), columns, update, [&mut w, &mut z], &mut grams);
                 [&x[..], &p, &z, &w, &gram, &grams].concat()
             };
             for (add, own) in [(None, Own::Zero), (Some(first), Own::Times(third))] {
-                let (joined, apart) = (of(&one, add, own), of(&several, add, own));
-                assert!(joined.iter().all(|v| v.is_finite()));
-                assert!(same(&joined, &apart), "{format:?} {fill} {n} {columns}");
+                for symmetric in [false, true] {
+                    let joined = of(&one, add, own, symmetric);
+                    let apart = of(&several, add, own, symmetric);
+                    assert!(joined.iter().all(|v| v.is_finite()));
+                    assert!(same(&joined, &apart), "{format:?} {fill} {n} {columns}");
+                }
+            }
+        }
+    }
+}
+
+/// `Q' W` of factors of a symmetric matrix from the forward solve alone.
+#[test]
+fn symmetric_factors_tell_their_products_after_half_of_the_solve() {
+    let grid = samples::matrix("poisson3d:12x11x10");
+    for (size, fill, precision, close) in [
+        (1, 0, FactorPrecision::Float64, 1e-13),
+        (1, 2, FactorPrecision::Float64, 1e-13),
+        (3, 1, FactorPrecision::Float64, 1e-13),
+        (2, 0, FactorPrecision::Float32, 1e-6),
+    ] {
+        let a = Arc::new(crate::matrix::bsr::pad(&grid, size));
+        let (n, pattern) = (a.rows(), pattern(&a, fill));
+        for columns in COLUMNS {
+            let small = columns * columns;
+            let c = random(small, 11);
+            for k in backends() {
+                let of = |symmetric| {
+                    let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
+                    k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
+                    let [mut w, mut q] =
+                        [1, 2].map(|seed| uploaded(&k, &random(n * columns, seed)));
+                    let (update, mut grams) = ((Own::Kept, &c[..]), vec![1.0; 2 * small]);
+                    k.residuals((&ilu, symmetric), columns, update, [&mut w, &mut q], &mut grams);
+                    (grams, q)
+                };
+                let ((half, q), (whole, again)) = (of(true), of(false));
+                assert!(same(&q, &again) && same(&half[small..], &whole[small..]));
+                let scale = whole[..small].iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+                for (half, whole) in half.iter().zip(&whole) {
+                    assert!((half - whole).abs() <= close * scale, "{size} {fill} {columns}");
+                }
             }
         }
     }

@@ -140,7 +140,7 @@ pub(super) const FACTORS: usize = 2;
 pub(super) fn inverse(m: &dyn Preconditioner<Cuda>) -> Option<Inverse> {
     match m.form() {
         Form::Identity => Some(Inverse::None),
-        Form::Factors(ilu) => {
+        Form::Factors { ilu, .. } => {
             let block_size = ilu.block_size;
             if let Some((blocks, precision)) = ilu.block_diagonal() {
                 return Some(Inverse::Blocks { block_size, precision, blocks });
