@@ -231,13 +231,17 @@ mod tests {
     }
 
     /// wavefront, partitioned, syncfree and pencils in microseconds as measured on an H200, 0 where not.
-    const MEASURED: [(&str, usize, usize, [f64; 4]); 6] = [
+    const MEASURED: [(&str, usize, usize, [f64; 4]); 10] = [
         ("poisson3d:64", 1, 0, [75.0, 82.0, 278.0, 46.0]),
         ("poisson3d:64", 1, 1, [174.0, 281.0, 0.0, 0.0]),
         ("poisson3d:64", 1, 3, [771.0, 696.0, 2892.0, 0.0]),
         ("blockpoisson3d:64,b=4", 4, 0, [190.0, 243.0, 0.0, 0.0]),
         ("blockpoisson3d:64,b=4", 4, 1, [378.0, 598.0, 646.0, 0.0]),
         ("fem-p1:parabolic_fem", 1, 0, [0.0, 426.0, 2025.0, 0.0]),
+        ("fem-p1:parabolic_fem", 25, 0, [1326.0, 1453.0, 1168.0, 0.0]),
+        ("fem-p1:parabolic_fem", 25, 1, [2911.0, 4521.0, 3530.0, 0.0]),
+        ("fem-p1:parabolic_fem", 25, 2, [5709.0, 5913.0, 5751.0, 0.0]),
+        ("fem-p1:parabolic_fem", 25, 3, [9345.0, 11491.0, 11913.0, 0.0]),
     ];
 
     #[test]

@@ -56,15 +56,19 @@ fn seconds(s: &Shape) -> Option<f64> {
     if s.block_size > LARGEST_BLOCK {
         return None;
     }
+    // products of a row of average length, where they take longer than its way through shared memory
+    let products =
+        (s.pattern.lower.entries() * s.block_size) as f64 / s.pattern.rows().max(1) as f64;
+    let rows = s.levels as f64 * 0.6e-9 * s.block_size as f64 * (products - 24.0).max(0.0);
     if let Some(seconds) = on_grid(s) {
-        return Some(seconds.max(s.reading()));
+        return Some(rows + seconds.max(s.reading()));
     }
     let slices =
         s.pattern.rows().div_ceil(32 / (split_for(s.pattern, s.block_size) * s.block_size));
     let work = 2.0 * (6.0 * s.handover * 0.1e-6 * slices as f64).sqrt();
     // small blocks are read less well
     let reading = 1.0 + 2.0 / (s.block_size * s.block_size) as f64;
-    Some(0.09e-6 * s.levels as f64 + 2.0 * work + reading * s.reading())
+    Some(0.09e-6 * s.levels as f64 + rows + 2.0 * work + reading * s.reading())
 }
 
 /// Largest block size: a block row must fit in a warp.

@@ -35,7 +35,8 @@ pub(super) static ALGORITHM: Algorithm = Algorithm {
 /// Rows wait through the L2 cache: some hand-overs per level, more the longer the rows are.
 #[allow(clippy::unnecessary_wraps, reason = "others do not take all factors")]
 fn seconds(s: &Shape) -> Option<f64> {
-    let (longest, bb) = (s.longest() as f64, (s.block_size * s.block_size) as f64);
+    // blocks of more than eight are read by columns
+    let (longest, bb) = (s.longest() as f64, (s.block_size * s.block_size).min(64) as f64);
     let level = s.handover * (2.4 + 0.12 * longest + 0.012 * longest * bb);
     let unknowns = (s.pattern.rows() * s.block_size) as f64;
     Some(s.levels as f64 * level + 0.06e-9 * unknowns + s.reading())

@@ -46,7 +46,9 @@ fn seconds(s: &Shape) -> Option<f64> {
     let most = |stencil: &Stencil| stencil.shortest_march().counts().into_iter().max();
     let offsets = both.iter().flatten().filter_map(most).max().unwrap_or(0);
     let products = (offsets * s.block_size) as f64;
-    let step = 0.17e-6 + 8.5e-9 * products.min(24.0) + 3e-9 * (products - 24.0).max(0.0);
+    // lanes of large blocks wait for each other's columns
+    let product = 0.4e-9 * (s.block_size as f64).max(7.5);
+    let step = 0.17e-6 + 8.5e-9 * products.min(24.0) + product * (products - 24.0).max(0.0);
     Some(15e-6 + s.levels as f64 * step + s.reading())
 }
 
