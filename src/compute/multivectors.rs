@@ -30,6 +30,8 @@ pub struct Step<'a> {
 /// Operations on multivectors: vectors of a backend that hold n rows of `columns` numbers each, at most
 /// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows.
 pub trait Multivectors<K: Operations> {
+    /// As many columns or more, with which operations are the fastest when those beyond `columns` are zero.
+    fn width(&self, columns: usize) -> usize;
     /// How often a product or solve of so many columns reads the matrix or the factors.
     fn passes(&self, columns: usize) -> usize;
     /// `Y = A X`, or `Y = B - A X` when B is given.

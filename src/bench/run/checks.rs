@@ -93,9 +93,9 @@ impl Job<'_> {
     }
 
     /// Checks that the Krylov vectors fit into memory, as [`check_matrix`](Self::check_matrix) does.
-    pub(super) fn check_vectors<K: Platform>(&self, k: &K) -> Result<(), NoResult> {
+    pub(super) fn check_vectors<K: Operations>(&self, k: &K) -> Result<(), NoResult> {
         let vectors = solver::vectors(&self.case.solver, self.case.restart);
-        fits(8 * self.unknowns * self.columns() * vectors, k.memory_free())
+        fits(8 * self.unknowns * self.width(k) * vectors, k.memory_free())
     }
 }
 

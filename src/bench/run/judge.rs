@@ -3,7 +3,7 @@
 use super::range::Scaled;
 use super::scaling::Given;
 use super::watch::History;
-use super::{Job, range, verdict};
+use super::{Job, range, several, verdict};
 use crate::compute::Operations;
 use crate::compute::krylov::Outcome;
 use crate::matrix::Csr;
@@ -31,8 +31,14 @@ impl Job<'_> {
 
     /// Recomputes the residual and sets status and residuals.
     pub(super) fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
-        let mut solution = vec![0.0; self.unknowns * self.columns()];
+        let (columns, width) = (self.columns(), self.width(k));
+        let mut solution = vec![0.0; self.unknowns * width];
         k.download(x, &mut solution);
+        if width > columns {
+            solution = several::resized(&solution, [width, columns], self.unknowns);
+            let zero = width - columns;
+            self.record.remark(format!("in {width} columns, {zero} of them zero: faster"));
+        }
         self.judge(solution, outcome);
     }
 

@@ -40,7 +40,23 @@ pub(crate) fn solver_alone(case: &Case) -> bool {
     case.peer().is_none() && compute::has_multivectors(&case.backend) && case.sequence.is_empty()
 }
 
+/// Rows of `from` numbers as rows of `to`, shorter or with zeros behind, of a vector of `rows` rows.
+pub(super) fn resized(v: &[f64], [from, to]: [usize; 2], rows: usize) -> Vec<f64> {
+    let mut resized = vec![0.0; rows * to];
+    let kept = from.min(to);
+    for (row, v) in resized.chunks_exact_mut(to).zip(v.chunks_exact(from)) {
+        row[..kept].copy_from_slice(&v[..kept]);
+    }
+    resized
+}
+
 impl Job<'_> {
+    /// Columns of the vectors that are solved with: those beyond the right-hand sides are zero.
+    pub(super) fn width<K: Operations>(&self, k: &K) -> usize {
+        let columns = self.columns();
+        k.multivectors().filter(|_| columns > 1).map_or(columns, |of| of.width(columns))
+    }
+
     /// One product and one solve with the factors, of all columns, timed apart.
     pub(super) fn measure_columns<K: Operations>(
         &mut self,
@@ -51,7 +67,7 @@ impl Job<'_> {
     ) -> Result<(), NoResult> {
         self.begin(k, Stage::Traffic)?;
         let operations = k.multivectors().expect("the case was solved with them");
-        let columns = self.columns();
+        let columns = self.width(k);
         let (passes, vector) = (operations.passes(columns), 8 * self.unknowns);
         // a single vector moves what is stored, and `vectors` vectors
         let moved = |of: Bytes, vectors: usize| {

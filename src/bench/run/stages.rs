@@ -8,7 +8,7 @@ use super::phases::{self, PhaseClock, PhaseSeconds, Stopwatch};
 use super::roof::Roof;
 use super::speed::Speed;
 use super::watch::{CaseMonitor, History};
-use super::{Job, Progress, Stage, Stored, levels, reuse, traffic};
+use super::{Job, Progress, Stage, Stored, levels, reuse, several, traffic};
 use crate::base::measure::{median, now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, RunKind};
@@ -41,12 +41,9 @@ impl Job<'_> {
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
-        let (n, columns) = (self.a.rows(), self.columns());
-        let mut padded = self.system.b.to_vec();
-        padded.resize(n * columns, 0.0);
+        let (n, columns) = (self.a.rows(), self.width(k));
         let (mut b, mut x) = (k.vector(n * columns)?, k.vector(n * columns)?);
-        k.upload(&padded, &mut b);
-        drop(padded);
+        k.upload(&several::resized(&self.system.b, [self.columns(), columns], n), &mut b);
         let Case { rtol, max_iterations, .. } = *case;
         let time_limit_s = self.measure.time_limit_s;
         let stop = Stop { rtol, max_iterations, time_limit_s };

@@ -23,6 +23,11 @@ pub(super) use rows::product;
 const JOINING: usize = 2;
 
 impl Multivectors<Self> for Cpu {
+    fn width(&self, columns: usize) -> usize {
+        // one strip in place of several
+        if columns < 8 { columns.next_power_of_two() } else { columns }
+    }
+
     fn passes(&self, columns: usize) -> usize {
         lanes::strips(columns).count()
     }

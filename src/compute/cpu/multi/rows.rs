@@ -6,10 +6,11 @@
 )]
 
 use super::super::multiversion::multiversion;
+use super::super::runs::Runs;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::super::stream;
-use super::lanes::{Alone, Lanes, Strip, from_memory, strips, with_lanes};
+use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
 use super::{dense, runs};
 use crate::base::threads::Threads;
 
@@ -92,13 +93,25 @@ pub(super) fn some_rows(
     y: &mut [f64],
 ) {
     assert_eq!(x.len(), a.columns * a.block_size * columns);
-    if let (runs::COLUMNS, Some(of), None) = (columns, a.runs, b) {
-        let others = |at: usize, y: &mut [f64]| of_strip(Alone, a, runs::ALL, x, None, at, y);
-        return runs::product(of, a, x, first, y, &others);
-    }
     for (strip, width) in strips(columns) {
-        with_lanes!(width, of_strip(a, strip, x, b, first, y));
+        match (a.runs, b) {
+            (Some(of), None) => with_lanes!(width, in_runs(of, a, strip, x, first, y)),
+            _ => with_lanes!(width, of_strip(a, strip, x, b, first, y)),
+        }
     }
+}
+
+fn in_runs<L: Lanes>(
+    lanes: L,
+    of: &Runs,
+    a: Rows,
+    strip: Strip,
+    x: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    let others = |at: usize, y: &mut [f64]| of_strip(lanes, a, strip, x, None, at, y);
+    runs::product(lanes, of, a, strip, x, first, y, &others);
 }
 
 multiversion! { fn of_strip[L: Lanes](lanes: L, a: Rows, strip: Strip, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = of_strip_body }

@@ -11,14 +11,13 @@ use super::super::entry::Entry;
 use super::super::ilu::{BlockIlu, Plan};
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
-use super::super::runs::Runs;
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
 use super::factors::Factors;
-use super::lanes::{Alone, Lanes, Strip, strips, with_lanes};
-use super::runs::{self, ALL};
+use super::lanes::{Lanes, Strip, strips, with_lanes};
+use super::runs;
 use super::{gather, scatter};
 
 /// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
@@ -84,39 +83,12 @@ fn one_by_one(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: b
 
 /// Some block rows of the forward solve on the calling thread, which comes from the rows before.
 pub(super) fn forward_rows(ilu: &BlockIlu, columns: usize, r: &[f64], z: Shared, rows: Range<u32>) {
-    if let (runs::COLUMNS, Some([lower, _])) = (columns, &ilu.runs) {
-        let rows = rows.start as usize..rows.end as usize;
-        match &ilu.values {
-            Values::Double(of) => forward_runs(lower, Factors::new(ilu, of, ALL), r, z, rows),
-            Values::Single(of) => forward_runs(lower, Factors::new(ilu, of, ALL), r, z, rows),
-            _ => unreachable!("no strips"),
-        }
-        return;
-    }
     by_strips!(ilu, columns, ahead(r, z, rows.clone()));
 }
 
 /// Some block rows of the backward solve on the calling thread, which comes from the rows behind.
 pub(super) fn backward_rows(ilu: &BlockIlu, columns: usize, z: Shared, rows: Range<u32>) {
-    if let (runs::COLUMNS, Some([_, upper])) = (columns, &ilu.runs) {
-        let rows = rows.start as usize..rows.end as usize;
-        return match &ilu.values {
-            Values::Double(of) => backward_runs(upper, Factors::new(ilu, of, ALL), z, rows),
-            Values::Single(of) => backward_runs(upper, Factors::new(ilu, of, ALL), z, rows),
-            _ => unreachable!("no strips"),
-        };
-    }
     by_strips!(ilu, columns, back(z, rows.clone()));
-}
-
-fn forward_runs<T: Entry>(lower: &Runs, f: Factors<T>, r: &[f64], z: Shared, rows: Range<usize>) {
-    let others = |rows| forward(Alone, f, 1, ALL, r, z, rows);
-    runs::forward(lower, f, r, z, rows, &others);
-}
-
-fn backward_runs<T: Entry>(upper: &Runs, f: Factors<T>, z: Shared, rows: Range<usize>) {
-    let others = |rows: Range<u32>| backward(Alone, f, 1, ALL, z, rows.rev());
-    runs::backward(upper, f, z, rows, &others);
 }
 
 fn ahead<L: Lanes, T: Entry>(
@@ -129,7 +101,9 @@ fn ahead<L: Lanes, T: Entry>(
     rows: Range<u32>,
 ) {
     let f = Factors::new(ilu, blocks, strip);
-    forward(lanes, f, ilu.pattern.block_size(), strip, r, z, rows);
+    let alone = |rows| forward(lanes, f, ilu.pattern.block_size(), strip, r, z, rows);
+    let Some([lower, _]) = &ilu.runs else { return alone(rows) };
+    runs::forward(lanes, lower, f, strip, r, z, rows.start as usize..rows.end as usize, &alone);
 }
 
 fn back<L: Lanes, T: Entry>(
@@ -141,7 +115,10 @@ fn back<L: Lanes, T: Entry>(
     rows: Range<u32>,
 ) {
     let f = Factors::new(ilu, blocks, strip);
-    backward(lanes, f, ilu.pattern.block_size(), strip, z, rows.rev());
+    let size = ilu.pattern.block_size();
+    let alone = |rows: Range<u32>| backward(lanes, f, size, strip, z, rows.rev());
+    let Some([_, upper]) = &ilu.runs else { return alone(rows) };
+    runs::backward(lanes, upper, f, strip, z, rows.start as usize..rows.end as usize, &alone);
 }
 
 fn planned_ahead<L: Lanes, T: Entry>(
