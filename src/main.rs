@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use bilu_bench::base::memory;
 use bilu_bench::cli::{self, Cli};
 use clap::Parser;
 
 fn main() -> ExitCode {
+    memory::keep_freed();
     cli::complete::answer();
     match cli::dispatch(&Cli::parse()) {
         Ok(code) => code,
