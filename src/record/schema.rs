@@ -107,10 +107,14 @@ part! {
         pub orthogonalisation_s: Option<f64>,
         /// its least memory traffic divided by its time, 1e9 bytes per second
         pub orthogonalisation_gbps: Option<f64>,
-        /// one inner product of bicgstab or qmr, seconds (median)
+        /// one inner product of a solver that has a fixed number of them, seconds (median)
         pub dot_s: Option<f64>,
-        /// one vector update of bicgstab or qmr, seconds (median)
+        /// one vector update of such a solver, seconds (median)
         pub axpy_s: Option<f64>,
+        /// memory traffic of one iteration, of its products, applications, inner products and updates, bytes; GMRES in the mean, with restarts
+        pub iteration_bytes: Option<usize>,
+        /// time of iteration-bytes at copy bandwidth, as a percentage of ms-per-iteration
+        pub iteration_percent_of_bandwidth: Option<f64>,
         /// measured copy bandwidth of the backend, 1e9 bytes per second
         pub copy_gbps: Option<f64>,
         /// last-level cache of the backend, bytes: an operation of fewer may exceed copy-gbps

@@ -15,7 +15,7 @@ use crate::report::{Head, Report, Sheet};
 const LEAST: [&str; 4] = [
     // of runs and preconditioners
     "10 systems | 1000 solves | most of setup | rows/level | % of copy | application | factor blocks | levels L/U | vectors | \
-     setup/solve | ms/iter | fill | symbolic | numeric | ordering time | break-even | setup speedup | \
+     setup/solve | % bytes/iter | ms/iter | fill | symbolic | numeric | ordering time | break-even | setup speedup | \
      residual | frontier | setup",
     // of products, of what an iteration and triangular solves are made of
     "tuned | bytes/entry | % bytes | µs/level | steps/iteration | convert | MB | nnz | \
@@ -122,8 +122,22 @@ impl Sheet {
             let used: Vec<bool> = self.columns.iter().map(|head| head.text != least).collect();
             self.keep(&used);
         }
+        self.drop_notes_of(&before);
         let stays = |head: &String| self.columns.iter().any(|c| c.text == *head);
         before.into_iter().filter(|head| !stays(head)).dedup().collect()
+    }
+
+    /// Removes the notes that explain only columns `before` which are no longer there: `HEAD: ...; HEAD: ...`.
+    fn drop_notes_of(&mut self, before: &[String]) {
+        let stays = |head: &str| self.columns.iter().any(|c| c.text == head);
+        let explained = |note: &str| -> Vec<bool> {
+            let heads = note.split("; ").filter_map(|part| Some(part.split_once(": ")?.0));
+            heads.filter(|head| before.iter().any(|b| b == head)).map(stays).collect()
+        };
+        self.notes.retain(|note| {
+            let explained = explained(note);
+            explained.is_empty() || explained.contains(&true)
+        });
     }
 
     /// The same table with these columns; the cells of those that it lacks come from `rows`.
@@ -146,6 +160,8 @@ impl Sheet {
             let head = own.map(|at| self.columns[at].clone());
             sheet.columns.push(head.unwrap_or_else(|| Head { text: name.clone(), words }));
         }
+        let before: Vec<String> = self.columns.iter().map(|c| c.text.clone()).collect();
+        sheet.drop_notes_of(&before);
         sheet
     }
 }
@@ -184,7 +200,7 @@ mod tests {
                 row(["0", "1.00", "2 ms", "24.18 ± 0.46 ms"]),
                 row(["1", "1.83", "3 ms", "x"]),
             ],
-            notes: vec!["last".into()],
+            notes: vec!["setup: matrix and factors".into(), "last".into()],
             // the first record is of another table
             records: vec![1, 2],
             ..Sheet::default()
@@ -202,15 +218,19 @@ mod tests {
             (sheet.heads().join(" "), sheet.notes.join("; "))
         };
         // 1, 4, 5 and 15 characters, a blank before the first, three between
-        assert_eq!(table(35), ("k fill setup solve".into(), "last".into()));
-        let how = "`--columns all` shows them; last";
+        let explained = "setup: matrix and factors; last";
+        assert_eq!(table(35), ("k fill setup solve".into(), explained.into()));
+        let how = "`--columns all` shows them";
         assert_eq!(
             table(34),
-            ("k setup solve".into(), format!("left out for want of room: fill; {how}"))
+            (
+                "k setup solve".into(),
+                format!("left out for want of room: fill; {how}; {explained}")
+            )
         );
         assert_eq!(
             table(27),
-            ("k solve".into(), format!("left out for want of room: fill, setup; {how}"))
+            ("k solve".into(), format!("left out for want of room: fill, setup; {how}; last"))
         );
         // what is never left out is wider than the terminal
         assert_eq!(table(5).0, "k solve");
@@ -227,6 +247,7 @@ mod tests {
         assert_eq!(sheet.rows[0], ["24.18 ± 0.46 ms", "4", "2.000 ms", "cpu", "0", "1.00"]);
         assert_eq!(sheet.rows[1], ["x", "4", "250.0 ms", "cpu", "1", "1.83"]);
         assert!(sheet.columns[3].words && !sheet.columns[2].words);
+        assert_eq!(sheet.notes, ["last"]);
         // tables that have no row for each record have heads alone
         let mut plain = report();
         plain.sheets.iter_mut().for_each(|sheet| sheet.records.clear());

@@ -11,8 +11,8 @@ use crate::record::{Record, rounds};
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    above, common_settings, count, devices, head_name, hundredths, levels, marks, shown, solve,
-    speedup, status, three, time, varying,
+    above, common_settings, count, devices, head_name, hundredths, levels, marks, share, shown,
+    solve, speedup, status, three, time, varying,
 };
 use crate::report::heading::without_records;
 use crate::report::sequences::is_step;
@@ -81,6 +81,14 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         ..columns.sheet(records)
     };
     sheet.notes = Sheet::marked(&notes).chain(above(records)).chain(marks(records)).collect();
+    let known = |r: &&Record| r.traffic.iteration_percent_of_bandwidth.is_some();
+    let mut known = records.iter().filter(known).peekable();
+    if known.peek().is_some() {
+        let what = "% bytes/iter: what an iteration moves at copy bandwidth, in percent of ms/iter";
+        let cached = known.any(|r| r.traffic.in_cache(r.traffic.memory_bytes));
+        let mark = "; * the last-level cache has room for matrix and factors";
+        sheet.notes.push(format!("{what}{}", if cached { mark } else { "" }));
+    }
     sheet.notes.extend(backends.map(|speedup| {
         format!("speedup: time on {} over time on the row's backend", speedup.base)
     }));
@@ -132,6 +140,10 @@ fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
         })
         .number("reductions/iter", |r| hundredths(r.division.reductions_per_iteration))
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
+        .number("% bytes/iter", |r| {
+            let t = &r.traffic;
+            share(t, t.iteration_percent_of_bandwidth, t.memory_bytes)
+        })
         .number("residual", |r| shown(r.convergence.true_residual, residual))
 }
 

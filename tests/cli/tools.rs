@@ -64,7 +64,7 @@ fn list_has_every_registry() {
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (35, 142));
+    assert_eq!((names("settings").len(), names("columns").len()), (35, 144));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);

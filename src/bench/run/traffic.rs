@@ -6,8 +6,9 @@ use super::{Job, Stage, basis};
 use crate::base::measure::{Median, median, now, seconds_since};
 use crate::case::{Execution, Setting};
 use crate::compute::krylov::System;
-use crate::compute::{Coef, Operations, Slot};
+use crate::compute::{Coef, Operations, Slot, over_ranks};
 use crate::config::sampling::Measure;
+use crate::methods::deflation::Choice;
 use crate::methods::solver;
 use crate::record::schema::Traffic;
 
@@ -58,8 +59,26 @@ impl Job<'_> {
         if self.case.uses(Setting::Orthogonalisation) {
             self.measure_orthogonalisation(k, x, &mut t)?;
         }
+        let whole = self.iteration_bytes(&t).filter(|_| system.m.eisenstat().is_none());
+        if let Some((bytes, ms)) = whole.zip(self.record.times.ms_per_iteration) {
+            t.iteration_bytes = Some(bytes);
+            t.iteration_percent_of_bandwidth = roof.percent(1e-3 * ms, bytes);
+        }
         self.record.traffic = t;
         Ok(())
+    }
+
+    /// Bytes of an iteration whose operations each go through memory: not within one kernel, nor with projections.
+    fn iteration_bytes(&self, t: &Traffic) -> Option<usize> {
+        let (case, size) = (self.case, &self.record.size);
+        let apart = case.execution != Execution::Persistent && case.deflation == Choice::None;
+        let made = self.record.convergence.iterations;
+        let moves = solver::moves(&case.solver, case.restart, case.orthogonalisation, made);
+        let moves = moves.filter(|_| apart && !over_ranks(&case.backend))?;
+        let vectors = 8.0 * (size.n + size.padding) as f64 * moves.vectors;
+        let operations = moves.products * t.spmv_bytes? as f64
+            + moves.applications * t.apply_bytes.unwrap_or(0) as f64;
+        Some((operations + vectors) as usize)
     }
 
     /// What a product that moved so many bytes in so much time says.

@@ -13,7 +13,7 @@ pub(crate) const METHOD: Method = Method {
     replays: true,
     begins_anew: PERSISTENT.restarts,
     persistent: Some(&PERSISTENT),
-    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6 }),
+    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6, vectors: 26 }),
     advised: Advised { definite: Some(1), symmetric: Some(1), general: Some(0) },
     compared: &[(bilu::METHOD.name, 2, 1), (fgbilu::METHOD.name, 2, 0)],
     ..Method::PLAIN

@@ -3,7 +3,7 @@
 //! residual `P r`, and the solution's part in the vectors is found at the end.
 
 use super::projections::Projections;
-use super::{Advised, Method, from_zero, vectors_of};
+use super::{Advised, Method, Steps, from_zero, vectors_of};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
@@ -18,6 +18,7 @@ pub(crate) const METHOD: Method = Method {
     uses: &[Setting::SymmetryTolerance],
     symmetric: true,
     deflates: true,
+    steps: Some(Steps { products: 1, applications: 1, dots: 3, updates: 3, vectors: 14 }),
     advised: Advised { definite: Some(0), symmetric: Some(2), general: None },
     compared: &[(jacobi::METHOD.name, 4, 0), (bilu::METHOD.name, 1, 0)],
     ..Method::PLAIN

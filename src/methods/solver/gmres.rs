@@ -3,7 +3,7 @@
 use super::delayed::Delayed;
 use super::least_squares::LeastSquares;
 use super::orthogonality::Orthogonality;
-use super::{Advised, Method};
+use super::{Advised, Method, Moves};
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
@@ -25,8 +25,30 @@ pub(crate) const METHOD: Method = Method {
         (none::METHOD.name, 1, 0),
         (fgbilu::METHOD.name, 4, 0),
     ],
+    moves,
     ..Method::PLAIN
 };
+
+/// In the mean of all cycles, each of which ends with a product, an application and the basis read for the solution.
+fn moves(restart: usize, by: Orthogonalisation, made: usize) -> Option<Moves> {
+    let passes = match by {
+        Orthogonalisation::Cgs => 1,
+        Orthogonalisation::Cgs2 => 2,
+        Orthogonalisation::Mgs | Orthogonalisation::OneReduce => return None,
+    };
+    let of_cycle = |length: usize| {
+        // a pass reads the vectors twice, w twice, and writes it; w is divided by its norm
+        let steps: usize = (1..=length).map(|j| passes * (2 * j + 3) + 2).sum();
+        // the solution is read and written, the residual's norm taken
+        steps + length + 8
+    };
+    let (whole, rest) = (made / restart.max(1), made % restart.max(1));
+    let last = if rest > 0 { of_cycle(rest) } else { 0 };
+    let cycles = (whole + usize::from(rest > 0)) as f64;
+    let (made, vectors) = (made as f64, (whole * of_cycle(restart) + last) as f64);
+    let each = 1.0 + cycles / made;
+    (made > 0.0).then(|| Moves { products: each, applications: each, vectors: vectors / made })
+}
 
 /// Scalars on the backend: norms first, then a column of the Hessenberg matrix and corrections.
 const NORM: Slot = Slot(0);
@@ -240,5 +262,22 @@ impl<K: Operations> Gmres<K> {
                 k.axpby(Coef::ONE, &last[0], Coef::ONE, x);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_iteration_moves_its_share_of_the_cycles() {
+        // cycles of two steps and of one: 5 + 2 and 7 + 2 vectors, then 5 + 2, and 8 + 2 and 8 + 1 for their ends
+        let three = moves(2, Orthogonalisation::Cgs, 3).unwrap();
+        assert_eq!(three.vectors, f64::from(16 + 10 + 7 + 9) / 3.0);
+        assert!((three.products - 5.0 / 3.0).abs() < 1e-15 && three.products == three.applications);
+        let twice = moves(2, Orthogonalisation::Cgs2, 3).unwrap();
+        assert_eq!(twice.vectors, f64::from(28 + 10 + 12 + 9) / 3.0);
+        assert_eq!(moves(20, Orthogonalisation::Mgs, 3), None);
+        assert_eq!(moves(20, Orthogonalisation::Cgs, 0), None);
     }
 }

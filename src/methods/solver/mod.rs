@@ -20,7 +20,7 @@ mod projections;
 pub(crate) mod qmr;
 mod replacement;
 
-use crate::base::choices::{Execution, Side};
+use crate::base::choices::{Execution, Orthogonalisation, Side};
 use crate::base::error::Result;
 use crate::base::external::external;
 use crate::base::setting::Setting;
@@ -57,6 +57,9 @@ pub(crate) struct Method {
     persistent: Option<&'static Persistent>,
     /// Steps of an iteration, where it is always the same.
     steps: Option<Steps>,
+    /// What an iteration moves where that depends on the restart, by the settings `restart` and `orthogonalisation`
+    /// and by the iterations made.
+    moves: fn(usize, Orthogonalisation, usize) -> Option<Moves>,
     /// Most vectors that it and its system hold, by the setting `restart`.
     vectors: fn(usize) -> usize,
     advised: Advised,
@@ -92,6 +95,7 @@ impl Method {
         replays: false,
         persistent: None,
         steps: None,
+        moves: |_, _, _| None,
         vectors: |_| 10,
         advised: Advised { definite: None, symmetric: None, general: None },
         compared: &[(bilu::METHOD.name, 1, 0)],
@@ -230,11 +234,36 @@ pub struct Steps {
     pub dots: usize,
     /// Vector updates and scalings.
     pub updates: usize,
+    /// Vectors that inner products and updates read and write.
+    pub vectors: usize,
+}
+
+/// What an iteration moves, in the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moves {
+    /// Products with A or A'.
+    pub products: f64,
+    /// Applications of the preconditioner or its transpose.
+    pub applications: f64,
+    /// Vectors that are read and written beside these.
+    pub vectors: f64,
 }
 
 /// Steps of an iteration of the solver called `name`, where it is always the same.
 pub fn steps(name: &str) -> Option<Steps> {
     method(name)?.steps
+}
+
+/// What an iteration of the solver called `name` moves, by the settings `restart` and `orthogonalisation` and by the
+/// iterations made; `None` where that is not known.
+pub fn moves(name: &str, restart: usize, by: Orthogonalisation, made: usize) -> Option<Moves> {
+    let method = method(name)?;
+    let of_steps = |steps: Steps| Moves {
+        products: steps.products as f64,
+        applications: steps.applications as f64,
+        vectors: steps.vectors as f64,
+    };
+    method.steps.map(of_steps).or_else(|| (method.moves)(restart, by, made))
 }
 
 /// The norm of a vector, read from `slot`.

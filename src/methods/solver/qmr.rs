@@ -16,7 +16,7 @@ pub(crate) const METHOD: Method = Method {
     transposed: true,
     replays: true,
     persistent: Some(&PERSISTENT),
-    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 10 }),
+    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 10, vectors: 35 }),
     // iterate by iteration, as what is replayed
     compared: &[],
     ..Method::PLAIN
