@@ -4,10 +4,14 @@ use std::process::ExitCode;
 
 use bilu_bench::base::memory;
 use bilu_bench::cli::{self, Cli};
+use bilu_bench::compute::distributed::launch;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    memory::keep_freed();
+    // ranks of a host share its memory
+    if launch::ranks() == 1 {
+        memory::keep_freed();
+    }
     cli::complete::answer();
     match cli::dispatch(&Cli::parse()) {
         Ok(code) => code,
