@@ -43,6 +43,10 @@ pub(crate) fn solver_alone(case: &Case) -> bool {
 /// Rows of `from` numbers as rows of `to`, shorter or with zeros behind, of a vector of `rows` rows.
 pub(super) fn resized(v: &[f64], [from, to]: [usize; 2], rows: usize) -> Vec<f64> {
     let mut resized = vec![0.0; rows * to];
+    if from == to {
+        resized[..v.len()].copy_from_slice(v);
+        return resized;
+    }
     let kept = from.min(to);
     for (row, v) in resized.chunks_exact_mut(to).zip(v.chunks_exact(from)) {
         row[..kept].copy_from_slice(&v[..kept]);

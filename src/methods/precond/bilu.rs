@@ -20,17 +20,12 @@ use crate::symbolic::{FillPattern, iluk_on};
 pub(super) struct Factors<K: Backend> {
     pub(super) ilu: K::BlockIlu,
     /// Whether U' is the transpose of L.
-    symmetric: bool,
+    pub(super) symmetric: bool,
 }
 
 impl<K: Backend> Factors<K> {
     pub(super) fn of(ilu: K::BlockIlu) -> Self {
         Self { ilu, symmetric: false }
-    }
-
-    /// Of `L D L'`.
-    pub(super) fn symmetric(ilu: K::BlockIlu) -> Self {
-        Self { ilu, symmetric: true }
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let ilu = bilu::factorise(s, &pattern, way)?;
     let inverse = k.ilu_inverse_diagonal(&ilu)?;
     k.on_host(|threads| definite(threads, &inverse, b))?;
-    Ok(Box::new(if symmetric { Factors::<K>::symmetric(ilu) } else { Factors::of(ilu) }))
+    Ok(Box::new(Factors::<K> { ilu, symmetric }))
 }
 
 /// Refuses factors of which a pivot block is not positive definite.

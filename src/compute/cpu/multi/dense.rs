@@ -34,25 +34,12 @@ pub(super) fn distance(numbers: usize) -> isize {
 /// `out = X' W` of a chunk.
 pub(super) fn gram_of_chunk(columns: usize, far: isize, x: &[f64], w: &[f64], out: &mut [f64]) {
     for (strip, width) in strips(columns) {
-        with_lanes!(width, gram(strip, far, x, w, Plain, out));
-    }
-}
-
-/// `out = X' D X` of a chunk, with D's diagonal.
-pub(super) fn weighted_gram_of_chunk<T: Entry>(
-    columns: usize,
-    d: &[T],
-    x: &[f64],
-    out: &mut [f64],
-) {
-    assert_eq!(d.len() * columns, x.len());
-    for (strip, width) in strips(columns) {
-        with_lanes!(width, gram(strip, 0, x, x, d, out));
+        with_lanes!(width, gram_of_strip(strip, far, x, w, Plain, out));
     }
 }
 
 /// What rows are multiplied by before they are added up.
-trait Weights: Copy {
+pub(super) trait Weights: Copy {
     /// Row `i`, multiplied.
     fn times<L: Lanes, S: Simd>(self, s: S, i: usize, row: L::Of<S>) -> L::Of<S>;
 }
@@ -108,7 +95,7 @@ pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool,
     }
 }
 
-multiversion! { fn gram[L: Lanes, D: Weights](lanes: L, strip: Strip, far: isize, x: &[f64], w: &[f64], d: D, out: &mut [f64]) = gram_body }
+multiversion! { pub(super) fn gram_of_strip[L: Lanes, D: Weights](lanes: L, strip: Strip, far: isize, x: &[f64], w: &[f64], d: D, out: &mut [f64]) = gram_body }
 
 /// The columns of the strip in `X' D W`, as many rows at a time as registers hold.
 #[inline(always)]

@@ -2,13 +2,16 @@
 
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
+use std::ops::Range;
+
 use super::super::entry::Entry;
 use super::super::ilu::BlockIlu;
 use super::super::multiversion::multiversion;
+use super::super::parts::Blocks;
 use super::super::simd::{Simd, prefetch};
-use super::super::values::Values;
-use super::dense::{CHUNKS_PER_TASK, add_up, chunk, gram_of_chunk, weighted_gram_of_chunk};
-use super::lanes::{Lanes, Strip, strips, with_lanes};
+use super::dense::{CHUNKS_PER_TASK, add_up, chunk, gram_of_chunk, gram_of_strip};
+use super::lanes::{Lanes, Strip};
+use super::solves::by_strips;
 use crate::base::threads::Threads;
 
 /// Sums over chunks of block rows, which are added up in order: one thread and many have the same bits, and so have
@@ -20,23 +23,6 @@ pub(super) struct Energy<'a> {
     scaled: Vec<f64>,
 }
 
-/// `$result`, where `$inverse` are the blocks of `D^-1`.
-macro_rules! with_inverse {
-    ($ilu:expr, $inverse:ident => $result:expr) => {
-        match &$ilu.values {
-            Values::Double(blocks) => {
-                let $inverse = &blocks.inverse_diagonal;
-                $result
-            }
-            Values::Single(blocks) => {
-                let $inverse = &blocks.inverse_diagonal;
-                $result
-            }
-            _ => unreachable!("no strips"),
-        }
-    };
-}
-
 impl<'a> Energy<'a> {
     pub(super) fn new(ilu: &'a BlockIlu, columns: usize) -> Self {
         let scaled = if ilu.pattern.block_size() > 1 { numbers(ilu, columns) } else { 0 };
@@ -44,7 +30,7 @@ impl<'a> Energy<'a> {
     }
 
     /// Places in `D^-1` for `count` numbers of Y from number `from` on.
-    fn places(&self, from: usize, count: usize) -> std::ops::Range<usize> {
+    fn places(&self, from: usize, count: usize) -> Range<usize> {
         let of = |number: usize| number / self.columns * self.ilu.pattern.block_size();
         of(from)..of(from + count)
     }
@@ -52,25 +38,19 @@ impl<'a> Energy<'a> {
     /// Asks for `D^-1`, which the forward solve does not read.
     pub(super) fn ask(&self, from: usize, count: usize) {
         let places = self.places(from, count);
-        with_inverse!(self.ilu, inverse => prefetch(&inverse[places]));
+        by_strips!(self.ilu, self.columns, ask(places.clone()));
     }
 
     /// `out = Y' D^-1 Y` of the chunk from number `from` on.
     fn of_chunk(&mut self, from: usize, y: &[f64], out: &mut [f64]) {
-        let (columns, b) = (self.columns, self.ilu.pattern.block_size());
+        let (ilu, columns) = (self.ilu, self.columns);
         let places = self.places(from, y.len());
-        if b == 1 {
-            with_inverse!(self.ilu, inverse => {
-                weighted_gram_of_chunk(columns, &inverse[places], y, out);
-            });
+        if ilu.pattern.block_size() == 1 {
+            by_strips!(ilu, columns, weighted(places.clone(), y, out));
             return;
         }
         let scaled = &mut self.scaled[..y.len()];
-        for (strip, width) in strips(columns) {
-            with_inverse!(self.ilu, inverse => {
-                with_lanes!(width, scale(&inverse[places.clone()], b, strip, y, scaled));
-            });
-        }
+        by_strips!(ilu, columns, scaled_by(places.clone(), y, scaled));
         gram_of_chunk(columns, 0, y, scaled, out);
     }
 
@@ -103,6 +83,44 @@ pub(super) fn gram(ilu: &BlockIlu, columns: usize, y: &[f64], parallel: bool, ou
         Energy::new(ilu, columns).of_chunk(at * some, y, out);
     });
     parts.chunks_exact(size).for_each(|part| add_up(out, part));
+}
+
+fn ask<L: Lanes, T: Entry>(
+    _: L,
+    _: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    places: Range<usize>,
+) {
+    if strip.at == 0 {
+        prefetch(&blocks.inverse_diagonal[places]);
+    }
+}
+
+fn weighted<L: Lanes, T: Entry>(
+    lanes: L,
+    _: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    places: Range<usize>,
+    y: &[f64],
+    out: &mut [f64],
+) {
+    let inverse = &blocks.inverse_diagonal[places];
+    assert_eq!(inverse.len() * strip.columns, y.len());
+    gram_of_strip(lanes, strip, 0, y, y, inverse, out);
+}
+
+fn scaled_by<L: Lanes, T: Entry>(
+    lanes: L,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    strip: Strip,
+    places: Range<usize>,
+    y: &[f64],
+    scaled: &mut [f64],
+) {
+    scale(lanes, &blocks.inverse_diagonal[places], ilu.pattern.block_size(), strip, y, scaled);
 }
 
 multiversion! { fn scale[L: Lanes, T: Entry](lanes: L, inverse: &[T], size: usize, strip: Strip, y: &[f64], scaled: &mut [f64]) = scale_body }

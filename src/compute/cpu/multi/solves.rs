@@ -16,14 +16,15 @@ use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
 use super::factors::Factors;
-use super::lanes::{Lanes, Strip, strips, with_lanes};
-use super::runs;
-use super::{gather, scatter};
+use super::lanes::{Lanes, Strip};
+use super::{gather, runs, scatter};
 
 /// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
 macro_rules! by_strips {
     ($ilu:expr, $columns:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
-        for (strip, width) in strips($columns) {
+        for (strip, width) in $crate::compute::cpu::multi::lanes::strips($columns) {
+            use $crate::compute::cpu::multi::lanes::with_lanes;
+            use $crate::compute::cpu::values::Values;
             match &$ilu.values {
                 Values::Double(blocks) => with_lanes!(width, $f($ilu, blocks, strip, $($arg),*)),
                 Values::Single(blocks) => with_lanes!(width, $f($ilu, blocks, strip, $($arg),*)),
@@ -32,6 +33,8 @@ macro_rules! by_strips {
         }
     };
 }
+
+pub(super) use by_strips;
 
 /// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`; `half` is
 /// called with `L^-1 R`, and whether it may use all threads, where there are strips.
