@@ -52,4 +52,16 @@ pub trait Vectors {
     fn scalars(&self, steps: &[Step]);
     /// Reads slots `first..first + out.len()` to the host; waits.
     fn read(&self, first: Slot, out: &mut [f64]);
+    /// Whether operations between [`begin_read`](Self::begin_read) and [`end_read`](Self::end_read) are under way while
+    /// the host waits for its scalars.
+    fn reads_meanwhile(&self) -> bool {
+        false
+    }
+    /// Begins to read `count` slots from `first` on, which the operations up to [`end_read`](Self::end_read) leave as
+    /// they are; one read at a time.
+    fn begin_read(&self, _first: Slot, _count: usize) {}
+    /// Slots `first..first + out.len()`, whose reading was begun; waits for them.
+    fn end_read(&self, first: Slot, out: &mut [f64]) {
+        self.read(first, out);
+    }
 }

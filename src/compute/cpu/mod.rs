@@ -75,6 +75,9 @@ pub struct Cpu {
     crowding: Crowding,
     /// What one thread of a pool made by itself.
     alone: Cell<Alone>,
+    /// Scalars whose reading was begun, in tests of methods that go on meanwhile.
+    #[cfg(test)]
+    pub(crate) meanwhile: RefCell<Option<Vec<f64>>>,
 }
 
 /// A matrix stored for products.
@@ -90,6 +93,8 @@ impl Cpu {
             pinned: Vec::new(),
             crowding: Crowding::default(),
             alone: Cell::default(),
+            #[cfg(test)]
+            meanwhile: RefCell::default(),
         }
     }
 

@@ -120,4 +120,22 @@ impl<H: Host> Vectors for H {
         let first = first.0 as usize;
         out.copy_from_slice(&self.cpu().slots.borrow()[first..first + out.len()]);
     }
+
+    #[cfg(test)]
+    fn reads_meanwhile(&self) -> bool {
+        self.cpu().meanwhile.borrow().is_some()
+    }
+
+    #[cfg(test)]
+    fn begin_read(&self, first: Slot, count: usize) {
+        let mut begun = vec![0.0; count];
+        self.read(first, &mut begun);
+        self.cpu().meanwhile.replace(Some(begun));
+    }
+
+    #[cfg(test)]
+    fn end_read(&self, first: Slot, out: &mut [f64]) {
+        self.read(first, out);
+        assert_eq!(self.cpu().meanwhile.borrow().as_deref(), Some(&*out), "written meanwhile");
+    }
 }

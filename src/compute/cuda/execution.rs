@@ -34,6 +34,10 @@ impl Mode {
         self.execution.set(execution);
     }
 
+    pub(super) fn fused(&self) -> bool {
+        self.execution.get() == Execution::Fused
+    }
+
     fn calls(&self) -> bool {
         self.execution.get() == Execution::Calls
     }

@@ -25,6 +25,7 @@ pub mod nvrtc;
 mod operations;
 pub(crate) mod pinned;
 mod ranges;
+mod reads;
 mod schedules;
 pub mod sources;
 mod sparse;
@@ -59,6 +60,7 @@ pub use in_kernel::in_kernel_variants;
 use layout::Layout;
 pub use limits::Limits;
 use memory::failed;
+use reads::Read;
 use spmv::Stored;
 pub use sptrsv::{largest_variant, largest_variants, resident_variant, stencil_variant};
 use symbolic::Known;
@@ -78,6 +80,8 @@ pub struct Cuda {
     device: Arc<Device>,
     vectors: Vectors,
     host: RefCell<PinnedHostSlice<f64>>,
+    /// Scalars on their way to the host, made when it is first needed.
+    read: RefCell<Option<Read>>,
     failure: RefCell<Option<Error>>,
     mode: Mode,
     /// Whether products, factorisation and solves are those of cuSPARSE.
@@ -144,6 +148,7 @@ impl Cuda {
             device,
             vectors,
             host: RefCell::new(host),
+            read: RefCell::default(),
             failure: RefCell::default(),
             mode: Mode::new(),
             vendor,

@@ -258,6 +258,18 @@ impl Vectors for Cuda {
             self.read_slots(first, out);
         }
     }
+
+    fn reads_meanwhile(&self) -> bool {
+        self.mode.fused()
+    }
+
+    fn begin_read(&self, first: Slot, count: usize) {
+        self.begin_reading(first, count);
+    }
+
+    fn end_read(&self, _: Slot, out: &mut [f64]) {
+        self.end_reading(out);
+    }
 }
 
 impl Executions for Cuda {

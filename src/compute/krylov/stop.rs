@@ -113,6 +113,8 @@ pub struct ConvergenceMonitor<'a> {
     pub iterations: usize,
     /// Residual relative to the initial one.
     pub residual: f64,
+    /// That of the iteration before.
+    before: f64,
 }
 
 impl<'a> ConvergenceMonitor<'a> {
@@ -132,6 +134,7 @@ impl<'a> ConvergenceMonitor<'a> {
             restarted: false,
             iterations: 0,
             residual,
+            before: residual,
         }
     }
 
@@ -161,7 +164,7 @@ impl<'a> ConvergenceMonitor<'a> {
     /// Counts an iteration that ended with the residual norm `norm`.
     pub fn step(&mut self, norm: f64) -> Option<SolveEnd> {
         self.iterations += 1;
-        self.residual = norm / self.scale;
+        self.before = std::mem::replace(&mut self.residual, norm / self.scale);
         let go_on = self.monitor.iteration(self.iterations, self.residual);
         if !self.residual.is_finite() || self.residual > DIVERGED {
             Some(SolveEnd::Diverged)
@@ -176,6 +179,13 @@ impl<'a> ConvergenceMonitor<'a> {
         } else {
             None
         }
+    }
+
+    /// Whether the next iteration may well be the last: the limit's, or one that shrinks the residual as the last one
+    /// did, give or take a factor of two.
+    pub fn may_end(&self) -> bool {
+        let next = self.residual * (self.residual / self.before).min(1.0);
+        self.iterations + 1 >= self.stop.max_iterations || next <= 2.0 * self.stop.rtol
     }
 
     /// Whether the iteration limit is reached.

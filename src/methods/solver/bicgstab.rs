@@ -1,6 +1,6 @@
 //! Right-preconditioned BiCGStab (van der Vorst 1992; Saad, 2nd edition, algorithm 7.7).
 
-use super::{Advised, Method, Steps};
+use super::{Advised, Method, Steps, read_meanwhile};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System};
@@ -41,10 +41,11 @@ const RHO: [Slot; 2] = [Slot(0), Slot(1)];
 const RV: Slot = Slot(2);
 const TS: Slot = Slot(3);
 const TT: Slot = Slot(4);
-const BETA: Slot = Slot(5);
 /// `|r|` after each iteration since the last look.
-const NORM: Slot = Slot(6);
-const SCALARS: usize = 6;
+const NORM: Slot = Slot(5);
+const SCALARS: usize = 5;
+/// Behind what the host reads.
+const BETA: Slot = Slot(NORM.0 + AT_ONCE as u16);
 
 /// BiCGStab with its vectors. A full step with two products counts as one iteration; the monitored
 /// residual is the true one. Where rho, omega or `(r0, v)` vanishes, the method begins anew with the
@@ -79,7 +80,7 @@ impl<K: Operations> Vectors<K> {
         k.dot(&self.shadow, &self.r, rho);
     }
 
-    /// An iteration: from the first slot of rho to the second.
+    /// Solution and residual of an iteration: from the first slot of rho to the second.
     fn step(
         &mut self,
         k: &K,
@@ -102,8 +103,13 @@ impl<K: Operations> Vectors<K> {
         k.axpby(Coef::Ratio(TS, TT), hat, Coef::ONE, x);
         k.axpby(Coef::NegRatio(TS, TT), t, Coef::ONE, r);
         k.norm(r, norm);
-        // beta = (rho' / rho) (alpha / omega) = rho' (t, t) / ((r0, v) (t, s))
         k.dot(shadow, r, next);
+    }
+
+    /// Direction of the next iteration.
+    fn turn(&mut self, k: &K, next: Slot) {
+        let Self { r, p, v, .. } = self;
+        // beta = (rho' / rho) (alpha / omega) = rho' (t, t) / ((r0, v) (t, s))
         k.ratio(BETA, &[next, TT], &[RV, TS]);
         // p = r + beta (p - omega v)
         k.axpby(Coef::NegRatio(TS, TT), v, Coef::ONE, p);
@@ -138,6 +144,9 @@ impl<K: Operations> Solver<K> for BiCgStab<K> {
             let mut steps = || {
                 for i in 0..count {
                     let from = (first + i) % 2;
+                    if i > 0 {
+                        vectors.turn(k, RHO[from]);
+                    }
                     vectors.step(k, s, x, [RHO[from], RHO[1 - from]], NORM.plus(i));
                 }
             };
@@ -146,13 +155,14 @@ impl<K: Operations> Solver<K> for BiCgStab<K> {
             } else {
                 steps();
             }
-            k.read(RHO[0], &mut scalars[..SCALARS + count]);
+            let next = RHO[(first + count) % 2];
+            let found = &mut scalars[..SCALARS + count];
+            let turned = read_meanwhile(k, RHO[0], found, true, || vectors.turn(k, next));
             // a step whose half already solved the system has t = 0, omega = 0 and norm 0
             let norms = &scalars[SCALARS..SCALARS + count];
             if let Some(end) = norms.iter().fold(None, |end, &norm| end.or(judge.step(norm))) {
                 return judge.outcome(end);
             }
-            let next = RHO[judge.iterations % 2];
             let found = [scalars[2], scalars[3], scalars[next.0 as usize]];
             let broken = found.iter().position(|&v| v == 0.0).map(|at| BREAKDOWNS[at]);
             if let Some(end) = judge.recurrence(broken) {
@@ -160,6 +170,8 @@ impl<K: Operations> Solver<K> for BiCgStab<K> {
             }
             if broken.is_some() {
                 vectors.begin(k, next);
+            } else if !turned {
+                vectors.turn(k, next);
             }
             if judge.iterations / CYCLE > first / CYCLE
                 && let Some(end) = judge.cycle()

@@ -62,21 +62,32 @@ fn eliminated(a: &[f64], b: &[f64], n: usize, columns: usize) -> Vec<f64> {
 }
 
 pub(super) fn solved(case: &Case, a: &Arc<Csr>, b: &[f64]) -> (Outcome, Vec<f64>) {
-    let k = Cpu::sequential();
+    let (outcome, x, _) = solved_on(&Cpu::sequential(), case, a, b);
+    (outcome, x)
+}
+
+/// The same on `k`, with the residuals.
+pub(super) fn solved_on(
+    k: &Cpu,
+    case: &Case,
+    a: &Arc<Csr>,
+    b: &[f64],
+) -> (Outcome, Vec<f64>, Vec<f64>) {
     let a = &Arc::new(a.in_blocks(case.block_size));
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
     let settings_of_m = case.preconditioning();
-    let m = setup(Setup { k: &k, a, settings: &settings_of_m, phases: &mut () }).unwrap();
+    let m = setup(Setup { k, a, settings: &settings_of_m, phases: &mut () }).unwrap();
     let matrix = k.matrix(a, Format::Auto).unwrap();
     let columns = b.len() / a.rows();
     let (mut of_b, mut x) = (k.vector(b.len()).unwrap(), k.vector(b.len()).unwrap());
     k.upload(b, &mut of_b);
     let stop = Stop { rtol: case.rtol, max_iterations: 500, time_limit_s: None };
     let settings = Settings { columns, ..case.solver_settings(stop) };
-    let mut solver = lookup::<Cpu>(&case.solver).unwrap()(&k, &settings, a.rows()).unwrap();
+    let mut solver = lookup::<Cpu>(&case.solver).unwrap()(k, &settings, a.rows()).unwrap();
     let system = System { a: &matrix, m: &*m, b: &of_b, transposed: None, deflation: None };
-    let outcome = solver.solve(&k, &system, &mut x, &mut ());
-    (outcome, x.to_vec())
+    let mut residuals = Vec::new();
+    let outcome = solver.solve(k, &system, &mut x, &mut residuals);
+    (outcome, x.to_vec(), residuals)
 }
 
 fn case(solver: &str, precond: &str) -> Case {

@@ -3,7 +3,7 @@
 //! residual `P r`, and the solution's part in the vectors is found at the end.
 
 use super::projections::Projections;
-use super::{Advised, Method, Steps, from_zero, vectors_of};
+use super::{Advised, Method, Steps, from_zero, read_meanwhile, vectors_of};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
@@ -113,10 +113,13 @@ impl<K: Operations> Cg<K> {
         (judge, projections): (&mut ConvergenceMonitor, &mut Option<Projections<K>>),
     ) -> SolveEnd {
         let mut scalars = [0.0; 4];
+        let mut begun = false;
         for iteration in 0.. {
             let (rho, old) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
             // z = M^-1 r; rho = (r, z)
-            s.m.apply(k, r, z);
+            if !begun {
+                s.m.apply(k, r, z);
+            }
             k.dot(r, z, rho);
             // p = z + (rho / rho_old) p
             let beta = if iteration == 0 { Coef::ZERO } else { Coef::Ratio(rho, old) };
@@ -131,7 +134,8 @@ impl<K: Operations> Cg<K> {
             k.axpby(Coef::Ratio(rho, PQ), p, Coef::ONE, x);
             k.axpby(Coef::NegRatio(rho, PQ), q, Coef::ONE, r);
             k.norm(r, NORM);
-            k.read(RHO[0], &mut scalars);
+            let wanted = projections.is_none() && !judge.may_end();
+            begun = read_meanwhile(k, RHO[0], &mut scalars, wanted, || s.m.apply(k, r, z));
             if let Some(end) = ended(&scalars, iteration, judge) {
                 return end;
             }

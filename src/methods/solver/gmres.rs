@@ -3,7 +3,7 @@
 use super::delayed::Delayed;
 use super::least_squares::LeastSquares;
 use super::orthogonality::Orthogonality;
-use super::{Advised, Method, Moves};
+use super::{Advised, Method, Moves, read_meanwhile};
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
@@ -119,26 +119,32 @@ impl<K: Operations> Gmres<K> {
     }
 
     /// Makes `basis[j + 1]` orthogonal to its predecessors. `column` receives `h[0..=j]` and, last,
-    /// the norm that is left. `None` where the last of them turns out to depend on the others.
-    fn orthogonalise(&mut self, k: &K, j: usize, column: &mut [f64]) -> Option<()> {
+    /// the norm that is left; the next step is begun meanwhile if it is `wanted`. Whether it was; `None` where the last
+    /// of them turns out to depend on the others.
+    fn orthogonalise(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        j: usize,
+        column: &mut [f64],
+        wanted: bool,
+    ) -> Option<bool> {
         let (v, tail) = self.basis.split_at_mut(j + 1);
         let w = &mut tail[0];
         let norm_at = COLUMN.plus(j + 1);
         match self.settings.orthogonalisation {
+            Orthogonalisation::Cgs => {
+                k.multi_dot(v, w, COLUMN);
+                k.multi_axpy_norm(v, COLUMN, w, norm_at);
+                let wanted = wanted && !self.orthogonality.lost();
+                return Some(self.read_column(k, s, j, column, wanted));
+            }
             Orthogonalisation::Mgs => {
                 for i in 0..=j {
                     k.dot(w, &v[i], COLUMN.plus(i));
                     k.multi_axpy_norm(&v[i..=i], COLUMN.plus(i), w, norm_at);
                 }
                 k.read(COLUMN, column);
-            }
-            Orthogonalisation::Cgs => {
-                k.multi_dot(v, w, COLUMN);
-                k.multi_axpy_norm(v, COLUMN, w, norm_at);
-                k.read(COLUMN, column);
-                if self.orthogonality.add(column) {
-                    refine(k, v, w, column);
-                }
             }
             Orthogonalisation::Cgs2 => {
                 k.multi_dot(v, w, COLUMN);
@@ -155,7 +161,32 @@ impl<K: Operations> Gmres<K> {
                 delayed.keep(j, column, waits);
             }
         }
-        Some(())
+        Some(false)
+    }
+
+    /// The column after one pass, and a second one where the first left too little; as
+    /// [`orthogonalise`](Self::orthogonalise).
+    fn read_column(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        j: usize,
+        column: &mut [f64],
+        wanted: bool,
+    ) -> bool {
+        let begun = read_meanwhile(k, COLUMN, column, wanted, || {
+            self.normalise(k, j);
+            self.expand(k, s, j + 1);
+        });
+        let again = self.orthogonality.add(column);
+        if again {
+            let (v, tail) = self.basis.split_at_mut(j + 1);
+            if begun {
+                k.scale(Coef::Slot(COLUMN.plus(j + 1)), &mut tail[0]);
+            }
+            refine(k, v, &mut tail[0], column);
+        }
+        begun && !again
     }
 
     /// Divides `basis[j + 1]` by its norm, unless it is to be made orthogonal once more.
@@ -205,14 +236,18 @@ impl<K: Operations> Solver<K> for Gmres<K> {
             self.small.reset(norm[0]);
             self.orthogonality.reset();
             self.delayed.iter_mut().for_each(Delayed::reset);
-            let mut end = None;
+            let (mut end, mut begun) = (None, false);
             for j in 0..self.settings.restart {
-                self.expand(k, s, j);
+                if !begun {
+                    self.expand(k, s, j);
+                }
                 let column = &mut column[..j + 2];
-                if self.orthogonalise(k, j, column).is_none() {
+                let wanted = j + 1 < self.settings.restart && !judge.may_end();
+                let Some(next) = self.orthogonalise(k, s, j, column, wanted) else {
                     end = Some(SolveEnd::Breakdown(EXHAUSTED));
                     break;
-                }
+                };
+                begun = next;
                 end = if let Some(residual) = self.small.add(column) {
                     judge.step(residual)
                 } else {
@@ -222,7 +257,9 @@ impl<K: Operations> Solver<K> for Gmres<K> {
                 if end.is_some() {
                     break;
                 }
-                self.normalise(k, j);
+                if !begun {
+                    self.normalise(k, j);
+                }
             }
             if !matches!(end, Some(SolveEnd::Diverged)) {
                 self.update(k, s, x);

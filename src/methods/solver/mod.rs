@@ -274,6 +274,26 @@ fn norm<K: Operations>(k: &K, x: &K::Vector, slot: Slot) -> f64 {
     found[0]
 }
 
+/// Reads slots from `first` on. Where the host need not wait for that, `work` of the next iteration is begun meanwhile if it
+/// is `wanted`; whether it was.
+fn read_meanwhile<K: Operations>(
+    k: &K,
+    first: Slot,
+    out: &mut [f64],
+    wanted: bool,
+    work: impl FnOnce(),
+) -> bool {
+    let begins = wanted && k.reads_meanwhile();
+    if begins {
+        k.begin_read(first, out.len());
+        work();
+        k.end_read(first, out);
+    } else {
+        k.read(first, out);
+    }
+    begins
+}
+
 /// So many vectors of `n` numbers.
 fn vectors_of<K: Operations, const N: usize>(k: &K, n: usize) -> Result<[K::Vector; N]> {
     let made = (0..N).map(|_| k.vector(n)).collect::<Result<Vec<_>>>()?;
@@ -321,3 +341,5 @@ registry! {
 
 #[cfg(test)]
 mod block_tests;
+#[cfg(test)]
+mod meanwhile_tests;

@@ -37,6 +37,11 @@ impl Orthogonality {
         self.lost = false;
     }
 
+    /// Whether all further vectors need a second pass.
+    pub(super) fn lost(&self) -> bool {
+        self.lost
+    }
+
     /// Adds a vector that one pass has made, from what it has found: the coefficients, then the norm that
     /// is left. Whether it needs a second pass.
     pub(super) fn add(&mut self, column: &[f64]) -> bool {
