@@ -96,7 +96,7 @@ def of_iteration(program, arguments, applications, library):
         busy += max(0, end - max(start, last))
         last = max(last, end)
     iterations = 100 * sum(launches[name] for name in APPLICATIONS) / applications
-    if iterations < 300:
+    if iterations < 100:
         sys.exit(f"iterations: {iterations} iterations of {' '.join(arguments)} seen: {launches}")
     most = ", ".join(f"{name} {time / iterations / 1e3:.0f}" for name, time in sums.most_common(5))
     return [sum(launches.values()) / iterations, (last - lines[0][0]) / iterations / 1e6, busy / iterations / 1e6, most]
@@ -106,8 +106,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.split("\n\n")[1].strip())
     program, out = sys.argv[1:]
-    head = ["system", "solver", "execution", "ms/iteration", "% bytes/iter", "launches", "ms watched", "ms busy",
-            "% between kernels", "longest, us"]
+    head = ["system", "block-size", "solver", "execution", "ms/iteration", "% bytes/iter", "launches", "ms watched", "ms busy",
+            "% between kernels", "longest, us", "samples", "device", "version"]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         library = recorder(folder)
@@ -117,14 +117,16 @@ def main():
                     arguments = [*system, "--solver", solver, "--precond", precond, "--execution", execution]
                     of = record(program, arguments, folder)
                     count, whole, busy, most = of_iteration(program, arguments, applications, library)
-                    rows.append([of["matrix"], solver, execution, f"{float(of['ms-per-iteration']):.4f}",
+                    rows.append([of["matrix"], of["block-size"], solver, execution, f"{float(of['ms-per-iteration']):.4f}",
                                  f"{float(of['iteration-percent-of-bandwidth']):.0f}", f"{count:.1f}", f"{whole:.4f}",
-                                 f"{busy:.4f}", f"{100 * (1 - busy / whole):.1f}", most])
-                    print(*rows[-1], of["repetitions"], of["revision"], file=sys.stderr)
+                                 f"{busy:.4f}", f"{100 * (1 - busy / whole):.1f}", most,
+                                 of["repetitions"], of["device"], of["revision"]])
+                    print(*rows[-1], file=sys.stderr)
     with open(out, "w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
     with open(os.path.splitext(out)[0] + ".md", "w") as file:
-        table = [head, ["---"] * 3 + ["--:"] * 6 + ["---"], *rows]
+        # device and version are those of all
+        table = [head[:-2], ["---", "--:", "---", "---"] + ["--:"] * 6 + ["---", "--:"], *(row[:-2] for row in rows)]
         file.writelines("| " + " | ".join(row) + " |\n" for row in table)
 
 
