@@ -11,8 +11,15 @@ use super::energy::Energy;
 use super::{rows, solves};
 use crate::compute::multivectors::{Own, Step};
 
-/// Chunks of a piece, which stays in the second-level cache from one operation to the next.
-const CHUNKS: usize = 8;
+/// Numbers of a piece of a vector. What follows on a piece finds two vectors in a second-level cache of 1 MiB; in shorter
+/// pieces operations spend more of their time on the first lines, for which nobody has asked.
+const PIECE: usize = 1 << 15;
+
+/// Numbers of whole chunks of block rows that make up a piece.
+fn piece(columns: usize, block_size: usize) -> usize {
+    let some = chunk(columns) * block_size;
+    (PIECE / some).max(1) * some
+}
 
 /// `X += P add`, `P = own + Z coef`, `Z = A P` and `gram = P' Z`: P is new as far as the next rows of A reach, and as
 /// far as Z is what it was.
@@ -26,7 +33,7 @@ pub(super) fn directions(
     let of_row = rows::checked(a, columns, p, z);
     assert!(x.len() == p.len() && z.len() == p.len());
     let (n, far, chunk) = (p.len(), distance(p.len()), chunk(columns));
-    let piece = CHUNKS * chunk * a.block_size;
+    let piece = piece(columns, a.block_size);
     let mut part = vec![0.0; gram.len()];
     gram.fill(0.0);
     let mut new = 0;
@@ -63,7 +70,7 @@ pub(super) fn residuals(
     assert!(q.len() == w.len());
     let (n, far, chunk, small) = (w.len(), distance(w.len()), chunk(columns), columns * columns);
     let of_row = ilu.pattern.block_size() * columns;
-    let piece = CHUNKS * chunk * ilu.pattern.block_size();
+    let piece = piece(columns, ilu.pattern.block_size());
     let block_rows = |some: &Range<usize>| (some.start / of_row) as u32..(some.end / of_row) as u32;
     let (of_q, of_w) = grams.split_at_mut(small);
     let mut part = vec![0.0; small];
