@@ -106,7 +106,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.split("\n\n")[1].strip())
     program, out = sys.argv[1:]
-    head = ["system", "block-size", "solver", "execution", "ms/iteration", "% bytes/iter", "launches", "ms watched", "ms busy",
+    head = ["matrix", "block-size", "solver", "execution", "ms/iteration", "% bytes/iter", "launches", "ms watched", "ms busy",
             "% between kernels", "longest, us", "samples", "device", "version"]
     rows = []
     with tempfile.TemporaryDirectory() as folder:

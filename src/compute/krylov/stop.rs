@@ -255,4 +255,20 @@ mod tests {
         assert_eq!(ends(0.0, 0.5), None);
         assert_eq!(ends(0.0, f64::MIN_POSITIVE), None);
     }
+
+    #[test]
+    fn the_last_iteration_is_foreseen() {
+        let stop = Stop { rtol: 1e-3, max_iterations: 7, time_limit_s: None };
+        let mut nothing = ();
+        let mut judge = ConvergenceMonitor::new(&stop, &mut nothing, 1.0);
+        let foreseen = [0.5, 0.2, 0.05, 0.06, 0.009].map(|norm| {
+            assert_eq!(judge.step(norm), None);
+            judge.may_end()
+        });
+        // 0.2, 0.08, 0.0125, 0.06 as it grew, and 0.00135, which is less than twice the tolerance
+        assert_eq!(foreseen, [false, false, false, false, true]);
+        assert_eq!(judge.step(0.009), None);
+        // the seventh is the limit's
+        assert!(judge.may_end());
+    }
 }
