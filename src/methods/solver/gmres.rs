@@ -131,24 +131,21 @@ impl<K: Operations> Gmres<K> {
     ) -> Option<bool> {
         let (v, tail) = self.basis.split_at_mut(j + 1);
         let w = &mut tail[0];
-        let norm_at = COLUMN.plus(j + 1);
         match self.settings.orthogonalisation {
             Orthogonalisation::Cgs => {
-                k.multi_dot(v, w, COLUMN);
-                k.multi_axpy_norm(v, COLUMN, w, norm_at);
+                project(k, v, w, COLUMN);
                 let wanted = wanted && !self.orthogonality.lost();
                 return Some(self.read_column(k, s, j, column, wanted));
             }
             Orthogonalisation::Mgs => {
                 for i in 0..=j {
                     k.dot(w, &v[i], COLUMN.plus(i));
-                    k.multi_axpy_norm(&v[i..=i], COLUMN.plus(i), w, norm_at);
+                    k.multi_axpy_norm(&v[i..=i], COLUMN.plus(i), w, COLUMN.plus(j + 1));
                 }
                 k.read(COLUMN, column);
             }
             Orthogonalisation::Cgs2 => {
-                k.multi_dot(v, w, COLUMN);
-                k.multi_axpy_norm(v, COLUMN, w, norm_at);
+                project(k, v, w, COLUMN);
                 k.read(COLUMN, column);
                 refine(k, v, w, column);
             }
@@ -197,13 +194,18 @@ impl<K: Operations> Gmres<K> {
     }
 }
 
+/// A pass of classical Gram-Schmidt: coefficients go to slots from `at` on, the norm that is left behind them.
+fn project<K: Operations>(k: &K, v: &[K::Vector], w: &mut K::Vector, at: Slot) {
+    k.multi_dot(v, w, at);
+    k.multi_axpy_norm(v, at, w, at.plus(v.len()));
+}
+
 /// Second pass of classical Gram-Schmidt: adds its coefficients to `column`, and puts the new norm
 /// where the first pass left its own.
 fn refine<K: Operations>(k: &K, v: &[K::Vector], w: &mut K::Vector, column: &mut [f64]) {
     let m = v.len();
     let correction = COLUMN.plus(m + 1);
-    k.multi_dot(v, w, correction);
-    k.multi_axpy_norm(v, correction, w, correction.plus(m));
+    project(k, v, w, correction);
     k.ratio(COLUMN.plus(m), &[correction.plus(m)], &[]);
     let mut second = vec![0.0; m + 1];
     k.read(correction, &mut second);

@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Method, norm};
+use super::{Method, read_meanwhile};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
@@ -75,41 +75,53 @@ impl<K: Operations> Idr<K> {
     }
 
     /// Begins with the residual in `r`.
-    fn begin(&mut self, k: &K) {
+    fn reset(&mut self, k: &K) {
         for v in self.u.iter_mut().chain(&mut self.g) {
             k.fill(v, 0.0);
         }
         self.m = std::array::from_fn(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))));
         self.omega = 1.0;
+        self.measure(k);
     }
 
-    /// Finds direction `j` and steps along it; the norm of the residual, or what vanished.
-    fn step(
-        &mut self,
-        k: &K,
-        s: &System<K>,
-        x: &mut K::Vector,
-        j: usize,
-    ) -> Result<f64, &'static str> {
+    /// The norm of `r` and, behind it, its products with the shadow space.
+    fn measure(&self, k: &K) {
+        k.norm(&self.r, NORM);
+        k.multi_dot(&self.shadow, &self.r, DOTS);
+    }
+
+    /// What comes before the host looks at [`DOTS`]: direction `place` and its products with the shadow space, or, behind
+    /// the last one, A M^-1 r.
+    fn prepare(&mut self, k: &K, s: &System<K>, place: usize) {
         let Self { shadow, u, g, r, v, hat, m, f, omega, .. } = self;
         let count = shadow.len();
+        if place == count {
+            s.m.apply_then_multiply(k, s.a, r, hat, v);
+            k.dot(v, r, DOTS);
+            return k.dot(v, v, DOTS.plus(1));
+        }
         // v = r - G c with M c = f
         let mut c = [0.0; S];
-        for i in j..count {
-            let before: f64 = (j..i).map(|l| m[i][l] * c[l]).sum();
+        for i in place..count {
+            let before: f64 = (place..i).map(|l| m[i][l] * c[l]).sum();
             c[i] = (f[i] - before) / m[i][i];
         }
-        k.combine(&g[j..], &c[j..count], v);
+        k.combine(&g[place..], &c[place..count], v);
         k.axpby(Coef::ONE, r, Coef::Host(-1.0), v);
         s.m.apply(k, v, hat);
         // u = U c + omega M^-1 v, in the place of v
-        k.combine(&u[j..], &c[j..count], v);
+        k.combine(&u[place..], &c[place..count], v);
         k.axpby(Coef::Host(*omega), hat, Coef::ONE, v);
-        std::mem::swap(&mut u[j], v);
-        k.spmv(s.a, &u[j], &mut g[j]);
-        // orthogonal to the first of the shadow space
+        std::mem::swap(&mut u[place], v);
+        k.spmv(s.a, &u[place], &mut g[place]);
+        k.multi_dot(shadow, &g[place], DOTS);
+    }
+
+    /// Makes direction `j` orthogonal to the first of the shadow space and steps along it; or what vanished.
+    fn step(&mut self, k: &K, x: &mut K::Vector, j: usize) -> Result<(), &'static str> {
+        let Self { shadow, u, g, r, m, f, .. } = self;
+        let count = shadow.len();
         let mut dots = [0.0; S];
-        k.multi_dot(shadow, &g[j], DOTS);
         k.read(DOTS, &mut dots[..count]);
         let mut alpha = [0.0; S];
         for i in 0..j {
@@ -134,22 +146,14 @@ impl<K: Operations> Idr<K> {
         for i in j + 1..count {
             f[i] -= beta * m[i][j];
         }
-        Ok(norm(k, r, NORM))
+        k.norm(r, NORM);
+        Ok(())
     }
 
     /// Enters the next space: the step along M^-1 r that makes the residual small. `norm` is that of r.
-    fn reduce(
-        &mut self,
-        k: &K,
-        s: &System<K>,
-        x: &mut K::Vector,
-        norm: f64,
-    ) -> Result<f64, &'static str> {
-        let Self { shadow, r, v, hat, f, omega, .. } = self;
-        s.m.apply_then_multiply(k, s.a, r, hat, v);
+    fn reduce(&mut self, k: &K, x: &mut K::Vector, norm: f64) -> Result<(), &'static str> {
+        let Self { r, v, hat, omega, .. } = self;
         let mut dots = [0.0; 2];
-        k.dot(v, r, DOTS);
-        k.dot(v, v, DOTS.plus(1));
         k.read(DOTS, &mut dots);
         let [tr, tt] = dots;
         if tt == 0.0 {
@@ -165,12 +169,8 @@ impl<K: Operations> Idr<K> {
         }
         k.axpby(Coef::Host(*omega), hat, Coef::ONE, x);
         k.axpby(Coef::Host(-*omega), v, Coef::ONE, r);
-        let mut found = [0.0; S + 1];
-        k.norm(r, NORM);
-        k.multi_dot(shadow, r, DOTS);
-        k.read(NORM, &mut found[..=shadow.len()]);
-        f.copy_from_slice(&found[1..]);
-        Ok(found[0])
+        self.measure(k);
+        Ok(())
     }
 }
 
@@ -186,27 +186,36 @@ impl<K: Operations> Solver<K> for Idr<K> {
         let count = self.shadow.len();
         k.fill(x, 0.0);
         k.copy(s.b, &mut self.r);
-        self.begin(k);
+        self.reset(k);
+        // the norm of the residual, and f where the space is new
         let mut found = [0.0; S + 1];
-        k.norm(&self.r, NORM);
-        k.multi_dot(&self.shadow, &self.r, DOTS);
         k.read(NORM, &mut found[..=count]);
-        self.f.copy_from_slice(&found[1..]);
         let mut judge = ConvergenceMonitor::new(&stop, monitor, found[0]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        let mut norm = found[0];
+        let mut begun = false;
         for place in (0..=count).cycle() {
+            if place == 0 {
+                self.f.copy_from_slice(&found[1..]);
+            }
+            if !begun {
+                self.prepare(k, s, place);
+            }
             let stepped = match place {
-                j if j < count => self.step(k, s, x, j),
-                _ => self.reduce(k, s, x, norm),
+                j if j < count => self.step(k, x, j),
+                _ => self.reduce(k, x, found[0]),
             };
-            norm = match stepped {
-                Ok(norm) => norm,
-                Err(what) => return judge.outcome(SolveEnd::Breakdown(what)),
-            };
-            if let Some(end) = judge.step(norm).or_else(|| judge.cycle_of(CYCLE)) {
+            if let Err(what) = stepped {
+                return judge.outcome(SolveEnd::Breakdown(what));
+            }
+            // the first direction of a space needs its f
+            let wanted = place < count && !judge.may_end();
+            let read = if place < count { 1 } else { count + 1 };
+            begun = read_meanwhile(k, NORM, &mut found[..read], wanted, || {
+                self.prepare(k, s, place + 1);
+            });
+            if let Some(end) = judge.step(found[0]).or_else(|| judge.cycle_of(CYCLE)) {
                 return judge.outcome(end);
             }
         }

@@ -31,6 +31,8 @@ fn methods_find_the_same_bit_by_bit() {
         ("cg", "ic", &definite, 7),
         ("bicgstab", "none", &general, 1),
         ("bicgstab", "bilu", &general, 3),
+        ("idr", "none", &general, 1),
+        ("idr", "bilu", &general, 4),
         ("gmres", "none", &general, 1),
         ("gmres", "bilu", &general, 2),
     ] {
