@@ -7,7 +7,7 @@
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/gupta/<GPU> unless
 # given. BILU_BENCH_MATRICES names the folder of the permeability fields; without it the reservoirs are
-# left out. BILU_BENCH_EXPERIMENTS (`bubbly32 layered frontier bubbly128-1 bubbly128-9 reservoirs`),
+# left out. BILU_BENCH_EXPERIMENTS (`bubbly32 layered layered-large ilut frontier bubbly128-1 bubbly128-9 reservoirs`),
 # BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--only backend=cuda`) and BILU_BENCH_LIMIT (seconds
 # for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was
 # stopped goes on where it was.
@@ -19,7 +19,7 @@ results_limit
 start_results gupta
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments gupta "$(chosen_experiments "bubbly32 layered frontier bubbly128-1 bubbly128-9")"
+experiments gupta "$(chosen_experiments "bubbly32 layered layered-large ilut frontier bubbly128-1 bubbly128-9")"
 if [ -s "$out/frontier.csv" ]; then
     "$bilu" plot "$out/frontier.csv" --experiment gupta/frontier --output "$out/frontier.svg" \
         --output "$out/frontier.png" --force || failed=1

@@ -44,7 +44,16 @@ fn list_has_every_registry() {
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
     let almouhamed = ["factors", "fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
-    let gupta = ["bubbly128-1", "bubbly128-9", "bubbly32", "frontier", "layered", "reservoirs"];
+    let gupta = [
+        "bubbly128-1",
+        "bubbly128-9",
+        "bubbly32",
+        "frontier",
+        "ilut",
+        "layered",
+        "layered-large",
+        "reservoirs",
+    ];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let orderings = ["generated", "real"];
     let scaling = ["reservoirs", "strong", "subdomains", "weak"];
@@ -86,7 +95,9 @@ fn reproduce_without_a_paper_lists_the_tables() {
          gupta/bubbly128-9     Gupta et al. 2015, bubbly flow: 128^3 cells with 9 bubbles, first level x deflation\n\
          gupta/bubbly32        Gupta et al. 2015, bubbly flow: 32^3 cells with 8 bubbles, first level x deflation\n\
          gupta/frontier        Every preconditioner of one matrix, deflated or not: iterations against the time of each\n\
+         gupta/ilut            ILUT and drop tolerances beside ILU(k): layers and bubbles on 64^3 cells\n\
          gupta/layered         Gupta et al. 2015, layered porous flow: 63 x 64 x 64 cells, 16 layers, first level x deflation\n\
+         gupta/layered-large   Gupta et al. 2015, layered porous flow: 127 x 128 x 128 cells, 16 layers, first level x deflation\n\
          gupta/reservoirs      Pressure equations on the permeability of SPE9, SPE10 (model 1) and Norne, first level x deflation\n\
          luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
          luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
