@@ -4,7 +4,7 @@
 //! pages the first touch and the address translation cost a good part of the time, and a wide load
 //! that straddles two cache lines costs two.
 
-#![allow(unsafe_code, reason = "advice to the system about pages, bytes that are aligned")]
+#![allow(unsafe_code, reason = "bytes that are aligned, entries that are all written")]
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -15,6 +15,9 @@ use bytemuck::Pod;
 use memmap2::MmapMut;
 
 use crate::base::error::{Error, Result};
+use crate::base::pages::HUGE;
+pub use crate::base::pages::with_capacity;
+pub(crate) use crate::base::pages::{reserve, try_with_capacity, zeroed};
 use crate::base::threads::Threads;
 
 /// Memory that is freed stays with the process, up to 64 MiB, for the arrays that follow: their pages are there already.
@@ -127,46 +130,6 @@ fn populate(map: &MmapMut) {
     });
 }
 
-/// Bytes of a huge page.
-const HUGE: usize = 2 << 20;
-
-/// Room for at least `n` entries that fills huge pages: systems align only mappings of whole ones to them, and
-/// what lies before the first and behind the last comes in small pages.
-fn rounded<T>(n: usize) -> usize {
-    /// What an allocator puts before a large array at most.
-    const HEADER: usize = 64;
-    let bytes = n.saturating_mul(size_of::<T>());
-    if bytes < HUGE / 4 * 3 || bytes > isize::MAX as usize / 2 {
-        return n;
-    }
-    ((bytes + HEADER).next_multiple_of(HUGE) - HEADER) / size_of::<T>()
-}
-
-/// An empty vector with room for `n` entries that asks the system for huge pages.
-pub fn with_capacity<T>(n: usize) -> Vec<T> {
-    let v = Vec::with_capacity(rounded::<T>(n));
-    advise(&v);
-    v
-}
-
-/// As [`with_capacity`]; `None` when the system refuses the address space.
-pub(crate) fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
-    let mut v = Vec::new();
-    v.try_reserve_exact(rounded::<T>(n)).ok()?;
-    advise(&v);
-    Some(v)
-}
-
-/// `n` zeros whose pages are taken when they are first written, by the thread that does; huge ones where the
-/// system grants them.
-pub(crate) fn zeroed<T: Pod>(n: usize) -> Vec<T> {
-    // the allocator has fresh zeros for both lengths
-    let mut v = vec![T::zeroed(); rounded::<T>(n)];
-    advise(&v);
-    v.truncate(n);
-    v
-}
-
 /// The parts one behind the other, in huge pages where they are granted; with all threads when `parallel`.
 pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
     let all = parts.iter().map(|part| part.len()).sum();
@@ -188,35 +151,6 @@ pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
     unsafe { joined.set_len(all) };
     joined
 }
-
-/// Makes room for `more` entries, and for as many again as there are when it has to move them.
-/// Unlike [`Vec::reserve`] it asks for huge pages.
-pub(crate) fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
-    if v.capacity() - v.len() < more {
-        let mut larger = with_capacity((2 * v.len()).max(v.len() + more));
-        larger.extend_from_slice(v);
-        *v = larger;
-    }
-}
-
-/// Asks for huge pages for the memory of `v`, if it is large. To be called before it is first
-/// written; nothing happens where the system does not grant it.
-#[cfg(target_os = "linux")]
-fn advise<T>(v: &Vec<T>) {
-    const PAGE: usize = 4096;
-    let bytes = v.capacity() * size_of::<T>();
-    // from the page on in which it begins: the allocator's own mapping is aligned to huge pages, and the
-    // vector starts a few bytes behind
-    let start = v.as_ptr() as usize / PAGE * PAGE;
-    let end = (v.as_ptr() as usize + bytes) / PAGE * PAGE;
-    if bytes >= HUGE && start < end {
-        // SAFETY: the pages hold memory of this process, and the advice changes no contents.
-        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise<T>(_: &Vec<T>) {}
 
 #[cfg(test)]
 mod tests {
@@ -241,9 +175,6 @@ mod tests {
             let refused = Buffer::<f64>::try_zeros(len).err().unwrap();
             assert_eq!(refused.kind(), crate::base::error::Kind::Memory, "{refused}");
         }
-        assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
-        assert!(try_with_capacity::<u32>(1 << 22).unwrap().capacity() >= 1 << 22);
-        assert!(try_with_capacity::<u32>(1 << 60).is_none());
     }
 
     #[test]
@@ -253,17 +184,5 @@ mod tests {
             assert_eq!(joined(&parts, parallel), [1, 2, 3, 4, 5, 6]);
             assert!(joined::<f64>(&[], parallel).is_empty());
         }
-    }
-
-    #[test]
-    fn what_is_there_stays_when_room_is_made() {
-        let mut v = vec![1, 2, 3];
-        reserve(&mut v, 1000);
-        assert!(v.capacity() >= 1003);
-        let at = v.as_ptr();
-        v.extend(0..1000);
-        assert_eq!((&v[..4], v.as_ptr()), (&[1, 2, 3, 0][..], at));
-        reserve(&mut v, 0);
-        assert_eq!(v.as_ptr(), at);
     }
 }

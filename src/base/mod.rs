@@ -10,6 +10,7 @@ pub(crate) mod input;
 pub mod interrupt;
 pub mod measure;
 pub mod memory;
+mod pages;
 pub mod parse;
 pub mod refactor;
 pub mod setting;

@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::pages;
+
 /// On which threads work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
@@ -60,7 +62,7 @@ impl Threads {
         scratch: impl Fn() -> S + Sync,
         f: impl Fn(&mut S, usize) -> R + Sync,
     ) -> Vec<R> {
-        let mut made = Vec::<R>::with_capacity(count);
+        let mut made = pages::with_capacity::<R>(count);
         let to = Entries(made.as_mut_ptr());
         self.ranges(count, least, &|range| {
             let mut scratch = scratch();

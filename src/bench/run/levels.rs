@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::no_result::NoResult;
 use super::phases::Stopwatch;
 use super::{Job, Stage};
+use crate::base::measure::spans::span;
 use crate::base::measure::{median, now, seconds_since};
 use crate::case::Case;
 use crate::compute::distributed::part::Part;
@@ -42,8 +43,10 @@ impl Job<'_> {
         let (vectors, deflation) = loop {
             self.begin(k, Stage::Numeric)?;
             let stopwatch = Stopwatch::start(k);
-            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, grid))?;
-            let deflation = Deflation::new(k, self.a, &vectors)?;
+            let vectors = span("deflation vectors", || {
+                k.on_host(|threads| Vectors::new(threads, choice, a, grid))
+            })?;
+            let deflation = span("deflation", || Deflation::new(k, self.a, &vectors))?;
             samples.push(stopwatch.seconds(k));
             k.check()?;
             if !self.measure.another(samples.len(), seconds_since(start)) {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::base::choices::Format;
 use crate::base::error::Result;
+use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::Preconditioner;
@@ -28,6 +29,9 @@ pub use vectors::Vectors;
 
 /// Unknowns that are added up together before their sums are: enough parts for every multiprocessor.
 const PART: usize = 4096;
+
+/// Unknowns that a task of the setup takes, whatever the number of threads, so that sums are the same on any number.
+const TASK: usize = 1 << 17;
 
 /// Deflation by some vectors on a backend.
 pub struct Deflation<K: Backend> {
@@ -55,28 +59,19 @@ impl<K: Backend> Deflation<K> {
     /// # Errors
     /// When memory is short, or E cannot be factored.
     pub fn new(k: &K, a: &Csr, vectors: &Vectors) -> Result<Self> {
-        let (n, count) = (a.rows(), vectors.count);
-        let stored = |m: Csr| k.matrix(&Arc::new(m), Format::Csr);
-        let az = k.on_host(|threads| vectors::applied(threads, a, vectors))?;
-        let e = coarse::matrix(&az, vectors)?;
-        let [parts, of_parts] = k.on_host(|threads| sums(threads, vectors))?;
+        let count = vectors.count;
+        let stored = |m: Csr| span("stored", || k.matrix(&Arc::new(m), Format::Csr));
+        let az = span("A Z", || k.on_host(|threads| vectors::applied(threads, a, vectors)))?;
+        let e = span("E", || k.on_host(|threads| coarse::matrix(threads, &az, vectors)))?;
+        let [parts, of_parts] = span("sums", || k.on_host(|threads| sums(threads, vectors)))?;
         let part_count = parts.rows();
-        let (coarse, dependent) = Coarse::new(k, &e, of_parts)?;
-        let minus_z = k.on_host(|threads| {
-            Csr::by_rows(
-                threads,
-                [n, count],
-                || (),
-                |(), i, to| {
-                    if vectors.of[i] != vectors::NONE {
-                        to.push(vectors.of[i], -1.0);
-                    }
-                    Ok::<(), crate::Error>(())
-                },
-            )
-        })?;
-        let scratch =
-            Scratch { sums: k.vector(part_count)?, y: k.vector(count)?, other: k.vector(n)? };
+        let (coarse, dependent) = span("inverse of E", || Coarse::new(k, &e, of_parts))?;
+        let minus_z = span("-Z", || k.on_host(|threads| vectors::negative(threads, vectors)))?;
+        let scratch = Scratch {
+            sums: k.vector(part_count)?,
+            y: k.vector(count)?,
+            other: k.vector(a.rows())?,
+        };
         Ok(Self {
             count,
             dependent,

@@ -130,8 +130,8 @@ impl<K: Local> SubdomainDeflation<K> {
         let made = k.local().on_host(|threads| {
             let az = vectors::applied(threads, &with_ghosts(&rows)?, &z)?;
             z.of.truncate(n);
-            let e = coarse::matrix(&az, &z)?;
-            Ok::<_, crate::Error>((az, e, negative(threads, &z)?))
+            let e = coarse::matrix(threads, &az, &z)?;
+            Ok::<_, crate::Error>((az, e, vectors::negative(threads, &z)?))
         });
         drop(rows);
         let (az, e, minus_z) = k.together(made.map_err(SetupFailure::from))?;
@@ -255,21 +255,6 @@ fn with_ghosts(rows: &Rows) -> Result<Csr> {
     }
     let columns = n + rows.ghosts.len() * own.block_size();
     Csr::new(n, columns, row_ptr, col_ind, values)
-}
-
-/// `-Z` of the unknowns of a rank.
-fn negative(threads: Threads, z: &Vectors) -> Result<Csr> {
-    Csr::by_rows(
-        threads,
-        [z.of.len(), z.count],
-        || (),
-        |(), i, to| {
-            if z.of[i] != NONE {
-                to.push(z.of[i], -1.0);
-            }
-            Ok(())
-        },
-    )
 }
 
 /// E, of which each rank has the rows of its `counts` vectors, this one from `first` on; a vector without

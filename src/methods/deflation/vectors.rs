@@ -1,13 +1,14 @@
 //! Deflation vectors: which unknowns each of them is one on.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::Choice;
 use super::choice::OVER_RANKS;
+use super::{Choice, TASK};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
-use crate::matrix::Csr;
-use crate::matrix::pattern::block_pattern;
+use crate::matrix::pattern::block_pattern_on;
+use crate::matrix::{Csr, Rows};
 use crate::symbolic::grid::detect_grid;
 use crate::symbolic::stencil::coordinates;
 
@@ -67,8 +68,8 @@ impl Vectors {
             Choice::None => (vec![NONE; rows], 0),
             Choice::Subdomains(_) => return Err(Error::input(OVER_RANKS)),
             Choice::Subdomain(boxes) => (of_boxes(boxes)?, boxes.iter().product()),
-            Choice::LevelSet => regions(threads, a, &vec![0; rows]),
-            Choice::LevelSetSubdomain(boxes) => regions(threads, a, &of_boxes(boxes)?),
+            Choice::LevelSet => regions(threads, a, None),
+            Choice::LevelSetSubdomain(boxes) => regions(threads, a, Some(&of_boxes(boxes)?)),
         };
         if matches!(choice, Choice::Subdomain(_)) {
             let coupled = coupled(threads, a, 0..rows);
@@ -154,40 +155,60 @@ fn numbered(set: &mut [u32]) -> usize {
     count as usize
 }
 
-/// The connected regions of block rows of one size of diagonal and of one box.
-fn regions(threads: Threads, a: &Csr, of_box: &[u32]) -> (Vec<u32>, usize) {
+/// The connected regions of block rows of one size of diagonal and, where there are some, of one box.
+fn regions(threads: Threads, a: &Csr, of_box: Option<&[u32]>) -> (Vec<u32>, usize) {
     let b = a.block_size();
     let rows = a.rows() / b;
     let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
     let size = threads.map(rows, 1024, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
-    let mut parent: Vec<u32> = (0..rows as u32).collect();
-    let pattern = block_pattern(a);
-    for i in 0..rows {
-        for &j in pattern.row(i).iter().take_while(|&&j| (j as usize) < i) {
-            let j = j as usize;
-            let near = size[i] <= JUMP * size[j] && size[j] <= JUMP * size[i];
-            if near && of_box[i] == of_box[j] {
-                let (p, q) = (root(&mut parent, i as u32), root(&mut parent, j as u32));
-                // the lower number is the root
-                parent[p.max(q) as usize] = p.min(q);
-            }
-        }
-    }
+    let pattern = block_pattern_on(threads, a);
+    let near = |i: usize| {
+        let (size, pattern) = (&size, &pattern);
+        let before = pattern.row(i).iter().map(|&j| j as usize).take_while(move |&j| j < i);
+        let alike = move |j: usize| size[i] <= JUMP * size[j] && size[j] <= JUMP * size[i];
+        before.filter(move |&j| alike(j) && of_box.is_none_or(|of| of[i] == of[j]))
+    };
+    let parent = threads.map(rows, 1024, |i| AtomicU32::new(i as u32));
+    threads.for_each(rows, 1024, |i| {
+        near(i).fold(i, |own, j| unite(&parent, own, j));
+    });
     let coupled = coupled(threads, a, 0..rows);
-    let mut set: Vec<u32> = (0..rows as u32)
-        .map(|i| if coupled[i as usize] { root(&mut parent, i) } else { NONE })
-        .collect();
+    let set = |i: usize| if coupled[i] { root(&parent, i) as u32 } else { NONE };
+    let mut set: Vec<u32> = threads.map(rows, 1024, set);
     let count = numbered(&mut set);
     (set, count)
 }
 
-/// The root of `i`; paths are halved on the way.
-fn root(parent: &mut [u32], mut i: u32) -> u32 {
-    while parent[i as usize] != i {
-        parent[i as usize] = parent[parent[i as usize] as usize];
-        i = parent[i as usize];
+/// Joins the set that `i` was the root of with that of `j`, while other threads join others. The lower root, which is
+/// returned, is that of both, so that what is found does not depend on the order (Jaiganesh and Burtscher, HPDC 2018).
+fn unite(parent: &[AtomicU32], mut i: usize, mut j: usize) -> usize {
+    loop {
+        j = root(parent, j);
+        if i == j {
+            return i;
+        }
+        let (low, high) = (i.min(j), i.max(j));
+        if parent[high].compare_exchange(high as u32, low as u32, Relaxed, Relaxed).is_ok() {
+            return low;
+        }
+        // `i` or `j` has just been given another root
+        i = root(parent, i);
     }
-    i
+}
+
+/// The root of `i`; paths are halved on the way.
+fn root(parent: &[AtomicU32], mut i: usize) -> usize {
+    loop {
+        let up = parent[i].load(Relaxed) as usize;
+        if up == i {
+            return i;
+        }
+        let next = parent[up].load(Relaxed);
+        if next as usize != up {
+            parent[i].store(next, Relaxed);
+        }
+        i = up;
+    }
 }
 
 /// Whether those of some rows that are of coupled unknowns sum up to zero.
@@ -204,8 +225,6 @@ pub(super) fn constants_vanish(threads: Threads, a: &Csr, rows: Range<usize>) ->
 /// The unknowns of each vector, one behind the other in increasing order, and where each vector's begin, with
 /// the end of the last.
 pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<usize>) {
-    /// Unknowns that a task sorts.
-    const TASK: usize = 1 << 17;
     let (of, count) = (&vectors.of, vectors.count);
     let sorted = |task: usize| {
         let range = task * TASK..((task + 1) * TASK).min(of.len());
@@ -254,28 +273,54 @@ pub(super) fn applied(threads: Threads, a: &Csr, vectors: &Vectors) -> Result<Cs
     let size = [a.rows(), vectors.count];
     Csr::by_rows(threads, size, Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
         let (columns, values) = a.row(i);
+        let piece = |j: &u32| vectors.of[*j as usize];
+        let first = columns.first().map_or(NONE, piece);
+        if columns.iter().all(|j| piece(j) == first) {
+            push_sum(to, first, values.iter().copied());
+            return Ok(());
+        }
         terms.clear();
-        terms.extend(columns.iter().zip(values).map(|(&j, &v)| (vectors.of[j as usize], v)));
-        terms.retain(|term| term.0 != NONE);
+        terms.extend(columns.iter().map(piece).zip(values.iter().copied()));
         terms.sort_by_key(|term| term.0);
-        let mut rest = &terms[..];
-        while let Some(&(column, _)) = rest.first() {
-            let of_column = rest.iter().take_while(|term| term.0 == column);
-            let (mut sum, mut sizes, mut count) = (0.0, 0.0, 0);
-            for (_, v) in of_column {
-                (sum, sizes, count) = (sum + v, sizes + v.abs(), count + 1);
-            }
-            if f64::abs(sum) > ROUNDING * sizes {
-                to.push(column, sum);
-            }
-            rest = &rest[count..];
+        for of_column in terms.chunk_by(|p, q| p.0 == q.0) {
+            push_sum(to, of_column[0].0, of_column.iter().map(|term| term.1));
         }
         Ok(())
     })
 }
 
+/// The sum of a row's entries in a piece, unless it is nothing but rounding.
+fn push_sum(to: &mut Rows, piece: u32, values: impl Iterator<Item = f64>) {
+    let (sum, sizes) = values.fold((0.0, 0.0), |(sum, sizes), v| (sum + v, sizes + v.abs()));
+    if piece != NONE && f64::abs(sum) > ROUNDING * sizes {
+        to.push(piece, sum);
+    }
+}
+
+/// `-Z`.
+pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Result<Csr> {
+    let (of, n) = (&vectors.of, vectors.of.len());
+    let column = |i: usize| Some(of[i]).filter(|&piece| piece != NONE);
+    if threads.all(n, 1024, |i| of[i] != NONE) {
+        let ends = threads.map(n + 1, 1024, |i| i as u32);
+        return Csr::new(n, vectors.count, ends, of.clone(), threads.map(n, 4096, |_| -1.0));
+    }
+    Csr::by_rows(
+        threads,
+        [n, vectors.count],
+        || (),
+        |(), i, to| {
+            column(i).into_iter().for_each(|piece| to.push(piece, -1.0));
+            Ok(())
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
     use super::*;
     use crate::problem::samples::{matrix, problem};
 
@@ -338,6 +383,70 @@ mod tests {
                 let want = (0..v.of.len() as u32).filter(|&i| v.of[i as usize] == piece as u32);
                 assert!(unknowns[start[piece]..start[piece + 1]].iter().copied().eq(want));
             }
+        }
+    }
+
+    /// Regions by walks from row to row, in the order of their first rows.
+    fn walked(a: &Csr, of_box: &[u32]) -> Vec<u32> {
+        let size: Vec<f64> = (0..a.rows()).map(|i| a.get(i, i).unwrap().abs()).collect();
+        let (mut of, mut count) = (vec![NONE; a.rows()], 0);
+        for start in 0..a.rows() {
+            if of[start] != NONE || a.row(start).0.len() == 1 {
+                continue;
+            }
+            let mut left = vec![start];
+            of[start] = count;
+            while let Some(i) = left.pop() {
+                for &j in a.row(i).0 {
+                    let j = j as usize;
+                    let ratio = size[i].max(size[j]) / size[i].min(size[j]);
+                    if ratio <= JUMP && of_box[i] == of_box[j] && of[j] == NONE {
+                        of[j] = count;
+                        left.push(j);
+                    }
+                }
+            }
+            count += 1;
+        }
+        of
+    }
+
+    #[test]
+    fn threads_find_the_regions_of_a_walk() {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        for pairs in [300, 3_000, 5_500] {
+            let n = 6_000_usize;
+            let mut rows = vec![std::collections::BTreeMap::new(); n];
+            for (i, row) in rows.iter_mut().enumerate() {
+                row.insert(i as u32, if rng.random_bool(0.8) { 1.0 } else { 100.0 });
+            }
+            for _ in 0..pairs {
+                let [i, j] = [0, 1].map(|_| rng.random_range(0..n));
+                if i != j {
+                    rows[i].insert(j as u32, -0.5);
+                    rows[j].insert(i as u32, -0.5);
+                }
+            }
+            let made = Csr::by_rows(
+                Threads::One,
+                [n, n],
+                || (),
+                |(), i, to| {
+                    rows[i].iter().for_each(|(&j, &v)| to.push(j, v));
+                    Ok::<_, Error>(())
+                },
+            );
+            let a = made.unwrap();
+            let of_box: Vec<u32> = (0..n as u32).map(|i| i / 4_000).collect();
+            let want = walked(&a, &of_box);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+            for _ in 0..5 {
+                let (found, count) = pool.install(|| regions(Threads::Pool, &a, Some(&of_box)));
+                assert_eq!(found, want, "{pairs}");
+                let of_want = want.iter().filter(|&&s| s != NONE).max();
+                assert_eq!(count, of_want.map_or(0, |&last| last as usize + 1));
+            }
+            assert_eq!(regions(Threads::One, &a, Some(&of_box)).0, want);
         }
     }
 
