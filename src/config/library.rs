@@ -225,8 +225,8 @@ mod tests {
         };
         let (product, vendor) =
             (|case: &Case| case.kind == RunKind::Spmv, |case: &Case| case.backend == "cusparse");
-        // 14 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
-        assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (14 + 15 * 6 + 2 * 5 * 6));
+        // 15 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
+        assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (15 + 15 * 6 + 2 * 5 * 6));
         assert_eq!(count(false, &|c| product(c) && vendor(c)), 3 * (15 + 2 * 5));
         // 15 systems: on two backends in five formats, and with two methods; on a GPU in five formats
         // and two executions with two formats of the library, with two methods in four executions,

@@ -300,17 +300,19 @@ fn push_sum(to: &mut Rows, piece: u32, values: impl Iterator<Item = f64>) {
 /// `-Z`.
 pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Result<Csr> {
     let (of, n) = (&vectors.of, vectors.of.len());
-    let column = |i: usize| Some(of[i]).filter(|&piece| piece != NONE);
     if threads.all(n, 1024, |i| of[i] != NONE) {
         let ends = threads.map(n + 1, 1024, |i| i as u32);
-        return Csr::new(n, vectors.count, ends, of.clone(), threads.map(n, 4096, |_| -1.0));
+        let values = threads.map(n, 1024, |_| -1.0);
+        return Csr::new(n, vectors.count, ends, of.clone(), values);
     }
     Csr::by_rows(
         threads,
         [n, vectors.count],
         || (),
         |(), i, to| {
-            column(i).into_iter().for_each(|piece| to.push(piece, -1.0));
+            if of[i] != NONE {
+                to.push(of[i], -1.0);
+            }
             Ok(())
         },
     )
