@@ -28,7 +28,7 @@ pub enum Setting {
     SymmetryTolerance,
     /// Numbers in which factors are stored.
     FactorPrecision,
-    /// Way of triangular solves.
+    /// Variant of triangular solves.
     Trisolve,
     /// Execution of FGBILU.
     FgbiluStyle,

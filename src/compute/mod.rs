@@ -198,7 +198,7 @@ pub trait FactorInfo {
     fn pattern(&self) -> &FillPattern;
     /// Bytes of one application.
     fn bytes(&self) -> Bytes;
-    /// Way of the triangular solves; on a GPU never [`Trisolve::AUTO`].
+    /// Variant of the triangular solves; on a GPU never [`Trisolve::AUTO`].
     fn trisolve(&self) -> Trisolve;
     /// Parts of the blocks in each precision, where blocks differ.
     fn precisions(&self) -> Option<String> {
@@ -206,7 +206,7 @@ pub trait FactorInfo {
     }
     /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
     /// measurement says of it and of the others. A measurement is made by the first
-    /// [`ilu_factor`](Factors::ilu_factor), and may change the way.
+    /// [`ilu_factor`](Factors::ilu_factor), and may change the variant.
     fn trisolve_reason(&self) -> Option<&str> {
         None
     }
@@ -263,7 +263,7 @@ pub trait Factors: SetupOps + Executions {
         a: &Self::Sparse,
         shift: f64,
     ) -> std::result::Result<(), Breakdown>;
-    /// Way of triangular solves with few levels of many rows each, as colours make them.
+    /// Variant of triangular solves with few levels of many rows each, as colours make them.
     fn coloured_trisolve(&self) -> Trisolve {
         Trisolve::AUTO
     }

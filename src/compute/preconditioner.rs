@@ -203,9 +203,9 @@ pub struct FactorSize {
     pub levels_upper: Option<usize>,
     /// Mean block rows per level of the L solve.
     pub rows_per_level: Option<f64>,
-    /// Way of the triangular solves; empty where there is no choice (on a CPU) or no triangle.
+    /// Variant of the triangular solves; empty where there is no choice (on a CPU) or no triangle.
     pub trisolve_used: Option<Trisolve>,
-    /// Why, where the backend chose it: the times that it measured or expects of this way and others.
+    /// Why, where the backend chose it: the times that it measured or expects of this variant and others.
     pub trisolve_reason: Option<String>,
     /// Parts of the factors' blocks in each precision, where blocks differ.
     #[serde(default)]

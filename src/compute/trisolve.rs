@@ -80,7 +80,7 @@ static ALL: [Trisolve; COUNT] = {
 
 /// The names that a user may write, with one-line summaries.
 pub const NAMES: &[(&str, &str)] = &{
-    let mut names = [("all", "each of these ways, one after the other"); COUNT + 1];
+    let mut names = [("all", "each of these variants, one after the other"); COUNT + 1];
     names[0] = (Trisolve::AUTO.0, "the backend's best; the only one on a CPU");
     let mut i = 1;
     while i < COUNT {

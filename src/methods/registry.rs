@@ -28,7 +28,7 @@ pub(crate) const FORMATS: Names = &[
     ("all", "each of these formats, one after the other"),
 ];
 
-/// Ways of triangular solves on a GPU.
+/// Variants of triangular solves on a GPU.
 pub const TRISOLVES: Names = crate::compute::trisolve::NAMES;
 
 /// Executions of FGBILU on a GPU.

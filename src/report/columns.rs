@@ -23,7 +23,7 @@ const LEAST: [&str; 4] = [
     // of obstacle problems
     "contact | step norm | of copy | GB/s | a sweep | min(AU-G, U-Phi)",
     // of advice and comparisons
-    "levels | of the best | setup new/old | slow paper | fast paper | way",
+    "levels | of the best | setup new/old | slow paper | fast paper | variant",
 ];
 
 /// Characters beside each cell: two blanks and the line to the next one.

@@ -19,7 +19,7 @@ pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
     let varying = varying(records.iter().map(|r| &r.case));
     let mb = |bytes: Option<usize>| three(bytes.map(|bytes| bytes as f64 / 1e6));
     let mut sheet = Columns::settings(&varying, |r: &&Record| &r.case)
-        .words("way", |r| {
+        .words("variant", |r| {
             // chosen by the backend
             let auto = r.case.trisolve == Trisolve::AUTO;
             shown(r.factor.trisolve_used.filter(|_| auto).as_ref(), choice_name)

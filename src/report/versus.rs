@@ -221,7 +221,7 @@ pub fn report(records: &[Record]) -> Result<Report> {
 fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -> Sheet {
     let mut columns = settings
         .number("levels L/U", |s| shown(s.ours(), |r| levels(&r.factor)))
-        .words("way", |s| s.algorithm().unwrap_or_default());
+        .words("variant", |s| s.algorithm().unwrap_or_default());
     for metric in &METRICS {
         columns = columns
             .number(format!("{} ours", metric.name), |s| s.cell(metric, Side::Ours))

@@ -363,7 +363,7 @@ impl Factors for Cpu {
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
         if trisolve != Trisolve::AUTO {
-            return Err(Error::input("the CPU has one way of triangular solves")
+            return Err(Error::input("the CPU has one variant of triangular solves")
                 .hint("leave `--trisolve` at `auto` for it"));
         }
         if precision == FactorPrecision::Adaptive && !adaptive::addressable(pattern) {

@@ -32,7 +32,7 @@ pub struct BlockIlu {
     /// Of both solves, once they are asked for or known.
     levels: OnceCell<[usize; 2]>,
     pub(super) trisolve: Trisolve,
-    /// Why this way, where the backend chose it.
+    /// Why this variant, where the backend chose it.
     pub(super) reason: Option<String>,
     precision: FactorPrecision,
     /// Inverse diagonal blocks of our factors.
@@ -48,7 +48,7 @@ enum By {
     Vendor(Box<VendorIlu>),
 }
 
-/// Ways that are tried against the one at hand when there are values.
+/// Variants that are tried against the one at hand when there are values.
 struct Trial {
     analysis: Analysis,
     rivals: Vec<Candidate>,
@@ -105,10 +105,10 @@ impl BlockIlu {
         })?;
         let within_kernel = k.mode.persistent() && !empty && order.is_none();
         let resident = if within_kernel { sptrsv::resident(trisolve, block_size) } else { None };
-        let (way, reason, rivals) = match (resident, trisolve) {
-            (Some(way), _) => {
-                let reason = format!("{}: within the solver's kernel", choice_name(&way));
-                (way, Some(reason), Vec::new())
+        let (variant, reason, rivals) = match (resident, trisolve) {
+            (Some(variant), _) => {
+                let reason = format!("{}: within the solver's kernel", choice_name(&variant));
+                (variant, Some(reason), Vec::new())
             }
             // the diagonal is all there is
             (None, Trisolve::AUTO) if empty => (sptrsv::ANY, None, Vec::new()),
@@ -118,22 +118,22 @@ impl BlockIlu {
                 let reason = Some(predicted(&all));
                 // a measurement would choose for one rank what it does not for another
                 let rivals = if k.sharers.is_some() { &[] } else { choice::rivals(&all) };
-                (all[0].way, reason, rivals.to_vec())
+                (all[0].variant, reason, rivals.to_vec())
             }
-            (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
+            (None, variant) => (sptrsv::suited(variant, block_size), None, Vec::new()),
         };
-        if !empty && sptrsv::looks_at_rows(way) {
+        if !empty && sptrsv::looks_at_rows(variant) {
             pattern.fetch();
         }
-        let way_of = (trisolve != Trisolve::AUTO || !empty).then_some(way);
+        let variant_of = (trisolve != Trisolve::AUTO || !empty).then_some(variant);
         let solve = d.span("plan of the solves", || {
-            made(k, way_of, &f, (&analysis, order), (precision, resident.is_some()))
+            made(k, variant_of, &f, (&analysis, order), (precision, resident.is_some()))
         })?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let levels = analysis.known_levels();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
-        new(way, reason, By::Us(f, solve, trial), levels)
+        new(variant, reason, By::Us(f, solve, trial), levels)
     }
 
     /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
@@ -170,10 +170,10 @@ impl BlockIlu {
                         let at_hand = (self.trisolve, &mut *solve);
                         trial.run(k, f, at_hand, &values, self.precision)
                     });
-                    let (way, reason, plan) = tried?;
+                    let (variant, reason, plan) = tried?;
                     // compilation is not counted anyway, and the plan of what is taken is part of a setup
                     *uncounted += seconds - (d.compile_seconds() - compiled) - plan;
-                    (self.trisolve, self.reason) = (way, Some(reason));
+                    (self.trisolve, self.reason) = (variant, Some(reason));
                 }
                 Ok(Ok(()))
             }
@@ -232,10 +232,10 @@ impl BlockIlu {
     }
 }
 
-/// A way of solving with the factors of `f`; none is that of empty triangles.
+/// A variant of the solves with the factors of `f`; none is that of empty triangles.
 fn made(
     k: &Cuda,
-    way: Option<Trisolve>,
+    variant: Option<Trisolve>,
     f: &Factorisation,
     (analysis, order): (&Analysis, Option<&[u32]>),
     (precision, resident): (FactorPrecision, bool),
@@ -244,31 +244,31 @@ fn made(
     let (device, library) = (&*k.device, &library);
     let (structure, plans) = (&f.structure, k.setup);
     let system = System { device, structure, analysis, order, precision, resident, plans, library };
-    match way {
-        Some(way) => sptrsv::new(way, &system),
+    match variant {
+        Some(variant) => sptrsv::new(variant, &system),
         None => triangles::diagonal_alone(&system),
     }
 }
 
 /// What the model says of the best way and the next.
 fn predicted(candidates: &[Candidate]) -> String {
-    let of = |c: &Candidate| (choice_name(&c.way), units::seconds(c.seconds));
-    let (way, seconds) = of(&candidates[0]);
+    let of = |c: &Candidate| (choice_name(&c.variant), units::seconds(c.seconds));
+    let (variant, seconds) = of(&candidates[0]);
     match candidates.get(1).map(of) {
-        Some((next, later)) => format!("{way}: model {seconds}, next {next} {later}"),
-        None => format!("{way}: model {seconds}"),
+        Some((next, later)) => format!("{variant}: model {seconds}, next {next} {later}"),
+        None => format!("{variant}: model {seconds}"),
     }
 }
 
 impl Trial {
-    /// Measures the way at hand and its rivals on the factors, leaves the one in its place with which setup and
+    /// Measures the variant at hand and its rivals on the factors, leaves the one in its place with which setup and
     /// [`choice::APPLICATIONS`] take the least time, and tells which one it is, why, and the seconds of its plan where
     /// that was made now. A rival for which there is no memory is left out.
     fn run(
         self,
         k: &Cuda,
         f: &Factorisation,
-        (way, at_hand): (Trisolve, &mut Box<dyn Solve>),
+        (variant, at_hand): (Trisolve, &mut Box<dyn Solve>),
         values: &Values,
         precision: FactorPrecision,
     ) -> Result<(Trisolve, String, f64)> {
@@ -276,24 +276,24 @@ impl Trial {
         let n = f.structure.pattern.rows() * f.structure.block_size;
         let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
         let seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
-        let mut best = Tried { way, plan: 0.0, seconds };
+        let mut best = Tried { variant, plan: 0.0, seconds };
         let mut others = Vec::new();
         for rival in self.rivals {
             let mut tried = || -> Result<(Box<dyn Solve>, Tried)> {
                 let compiled = d.compile_seconds();
                 let (solve, plan) = timed(|| -> Result<_> {
-                    if sptrsv::looks_at_rows(rival.way) {
+                    if sptrsv::looks_at_rows(rival.variant) {
                         f.structure.pattern.fetch();
                     }
                     let of = (&self.analysis, None);
-                    let mut solve = made(k, Some(rival.way), f, of, (precision, false))?;
+                    let mut solve = made(k, Some(rival.variant), f, of, (precision, false))?;
                     solve.set_values(d, &f.structure, values.clone())?;
                     k.synchronise();
                     Ok(solve)
                 });
                 let (solve, plan) = (solve?, plan - (d.compile_seconds() - compiled));
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
-                Ok((solve, Tried { way: rival.way, plan, seconds }))
+                Ok((solve, Tried { variant: rival.variant, plan, seconds }))
             };
             match tried() {
                 Ok((solve, tried)) if tried.cost() < best.cost() => {
@@ -302,7 +302,11 @@ impl Trial {
                 }
                 Ok((_, tried)) => others.push(tried),
                 Err(e) if e.kind() == Kind::Memory => {
-                    others.push(Tried { way: rival.way, plan: 0.0, seconds: f64::INFINITY });
+                    others.push(Tried {
+                        variant: rival.variant,
+                        plan: 0.0,
+                        seconds: f64::INFINITY,
+                    });
                 }
                 Err(e) => return Err(e),
             }
@@ -310,16 +314,16 @@ impl Trial {
         let others: String = others.iter().map(|other| other.beside(&best)).collect();
         let measured = units::seconds(best.seconds);
         Ok((
-            best.way,
-            format!("{}: {measured} measured{others}", choice_name(&best.way)),
+            best.variant,
+            format!("{}: {measured} measured{others}", choice_name(&best.variant)),
             best.plan,
         ))
     }
 }
 
-/// A way that was tried: the seconds of its plan, where that was not made before, and of an application.
+/// A variant that was tried: the seconds of its plan, where that was not made before, and of an application.
 struct Tried {
-    way: Trisolve,
+    variant: Trisolve,
     plan: f64,
     seconds: f64,
 }
@@ -332,7 +336,7 @@ impl Tried {
 
     /// What is told of it beside what was taken.
     fn beside(&self, taken: &Self) -> String {
-        let name = choice_name(&self.way);
+        let name = choice_name(&self.variant);
         match units::seconds(self.seconds) {
             _ if self.seconds.is_infinite() => format!(", no memory for {name}"),
             seconds if self.seconds < taken.seconds => {
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_to_pay_for_itself() {
-        let of = |way, plan, seconds| Tried { way, plan, seconds };
+        let of = |variant, plan, seconds| Tried { variant, plan, seconds };
         let at_hand = of(Trisolve::WAVEFRONT, 0.0, 1.6e-3);
         let faster = of(Trisolve::PARTITIONED, 0.2, 1.5e-3);
         assert!(faster.cost() > at_hand.cost());

@@ -105,13 +105,13 @@ pub(crate) const METHOD: Method = Method {
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let mut pattern = pattern(&mut s)?;
-    let Settings { drop_tolerance: tau, trisolve: way, shift, .. } = *s.settings;
+    let Settings { drop_tolerance: tau, trisolve: variant, shift, .. } = *s.settings;
     if tau > 0.0 {
         let dropping = Dropping { tau, most: usize::MAX, within: Some(&*pattern) };
         let shift = shift.fixed() * s.a.largest_diagonal();
         pattern = Arc::new(dropping.eliminate(s.k, s.a, shift, room(s.k, s.a))?.pattern);
     }
-    Ok(Box::new(Factors::<K>::of(factorise(s, &pattern, way)?)))
+    Ok(Box::new(Factors::<K>::of(factorise(s, &pattern, variant)?)))
 }
 
 /// The symbolic phase: the pattern of ILU(k) of the case.
@@ -143,16 +143,16 @@ pub(crate) fn room<K: Backend>(k: &K, a: &Csr) -> [usize; 3] {
     [free / each, each, free]
 }
 
-/// Analysis and numeric factorisation on a pattern, solved in the given way.
+/// Analysis and numeric factorisation on a pattern, solved by the given variant.
 pub(super) fn factorise<K: Backend>(
     s: Setup<K>,
     pattern: &Arc<FillPattern>,
-    way: Trisolve,
+    variant: Trisolve,
 ) -> Result<K::BlockIlu, SetupFailure> {
     let Setup { k, a, settings, phases } = s;
     SetupFailure::check_memory(8 * pattern.numbers(), k.memory_free())?;
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, way, settings.factor_precision)?;
+    let mut ilu = k.ilu_analyse(pattern, variant, settings.factor_precision)?;
     phases.begin(Phase::Numeric);
     k.ilu_factor(&mut ilu, a, settings.shift.fixed()).map_err(SetupFailure::Breakdown)?;
     Ok(ilu)

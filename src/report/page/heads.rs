@@ -85,7 +85,7 @@ pub(crate) const HEADS: &[(&str, &str)] = &[
     ("total ratio", "time with cuSPARSE divided by ours"),
     ("application", "time of one application of the preconditioner"),
     ("factor", "time of the factorisation on the device"),
-    ("way", "algorithm of the triangular solves"),
+    ("variant", "algorithm of the triangular solves"),
     ("trisolve", "algorithm of the triangular solves"),
     ("iterations", "iterations to the tolerance"),
     ("reductions/iter", "reductions over ranks in an iteration"),

@@ -54,7 +54,9 @@ impl Whole {
             (sptrsv::ANY, triangles::diagonal_alone(&system)?)
         } else {
             let way = match solves.trisolve {
-                Trisolve::AUTO => choice::candidates(d, (&analysis, structure), precision)[0].way,
+                Trisolve::AUTO => {
+                    choice::candidates(d, (&analysis, structure), precision)[0].variant
+                }
                 asked => sptrsv::suited(asked, b),
             };
             (way, sptrsv::new(way, &system)?)

@@ -29,7 +29,7 @@ pub(in crate::compute::cuda) const APPLICATIONS: f64 = 100.0;
 /// An algorithm and the seconds that its model says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::compute::cuda) struct Candidate {
-    pub(in crate::compute::cuda) way: Trisolve,
+    pub(in crate::compute::cuda) variant: Trisolve,
     pub(in crate::compute::cuda) seconds: f64,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Shape<'a> {
     fn candidates(&self) -> Vec<Candidate> {
         let of = |a: &&Algorithm| {
             let seconds = a.seconds?(self)?;
-            Some(Candidate { way: a.about.algorithm(), seconds })
+            Some(Candidate { variant: a.about.algorithm(), seconds })
         };
         let mut all: Vec<Candidate> = ALGORITHMS.iter().filter_map(of).collect();
         all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -143,7 +143,7 @@ fn candidates_at(
     let multiprocessors = d.multiprocessors();
     let resident = multiprocessors.min(d.limits().resident);
     let stencils = analysis.stencils(d, block_size);
-    // a stencil has faster ways where couplings lead back, which are not worth a look; a device that fails does so again
+    // a stencil has faster variants where couplings lead back, which are not worth a look; a device that fails does so again
     // when a plan is made
     let chain = |parts: &Parts| match stencils {
         Ok(_) => None,
@@ -169,14 +169,14 @@ pub(in crate::compute::cuda) fn in_halves(
     precision: FactorPrecision,
 ) -> Trisolve {
     let b = f.block_size;
-    let applies = |way: &Trisolve| {
-        let stencils = algorithm(*way).about.takes == Takes::Any;
-        algorithm(*way).in_halves.is_some() && (stencils || analysis.stencils(d, b).is_ok())
+    let applies = |variant: &Trisolve| {
+        let stencils = algorithm(*variant).about.takes == Takes::Any;
+        algorithm(*variant).in_halves.is_some() && (stencils || analysis.stencils(d, b).is_ok())
     };
     let named = (asked != Trisolve::AUTO).then(|| suited(asked, b));
     let best = || {
         let all = candidates_at(FITTED, d, (analysis, f), precision);
-        all.into_iter().map(|candidate| candidate.way).find(applies).unwrap_or(ANY)
+        all.into_iter().map(|candidate| candidate.variant).find(applies).unwrap_or(ANY)
     };
     named.filter(applies).unwrap_or_else(best)
 }
@@ -248,12 +248,15 @@ mod tests {
     fn the_model_is_within_two_thirds_of_what_was_measured() {
         for (matrix, b, fill, want) in MEASURED {
             let found = candidates(matrix, b, fill);
-            let ways =
+            let variants =
                 [Trisolve::WAVEFRONT, Trisolve::PARTITIONED, Trisolve::SYNCFREE, Trisolve::PENCILS];
-            for (way, want) in ways.into_iter().zip(want).filter(|(_, us)| *us > 0.0) {
-                let found = 1e6 * found.iter().find(|c| c.way == way).unwrap().seconds;
+            for (variant, want) in variants.into_iter().zip(want).filter(|(_, us)| *us > 0.0) {
+                let found = 1e6 * found.iter().find(|c| c.variant == variant).unwrap().seconds;
                 let ratio = found / want;
-                assert!((0.6..5.0 / 3.0).contains(&ratio), "{matrix} {fill} {way:?}: {found} us");
+                assert!(
+                    (0.6..5.0 / 3.0).contains(&ratio),
+                    "{matrix} {fill} {variant:?}: {found} us"
+                );
             }
         }
     }
@@ -264,15 +267,15 @@ mod tests {
         let tried = |matrix, b, fill| -> Vec<Trisolve> {
             let all = candidates(matrix, b, fill);
             let first = all[..1].iter();
-            first.chain(rivals(&all)).map(|c| c.way).collect()
+            first.chain(rivals(&all)).map(|c| c.variant).collect()
         };
         assert_eq!(tried("poisson3d:64", 1, 0), [T::PENCILS, T::WAVEFRONT]);
         let mut both = tried("poisson3d:64", 1, 3);
-        both.sort_by_key(|way| *way == T::PARTITIONED);
+        both.sort_by_key(|variant| *variant == T::PARTITIONED);
         assert_eq!(both, [T::WAVEFRONT, T::PARTITIONED]);
         // a plane of triangles in pairs is a stencil, too
         assert_eq!(tried("fem-p1:parabolic_fem", 1, 0), [T::PARTITIONED, T::WAVEFRONT]);
-        // blocks beyond a warp have one way
+        // blocks beyond a warp have one variant
         assert_eq!(tried("poisson3d:12", 36, 0), [T::SYNCFREE]);
     }
 }

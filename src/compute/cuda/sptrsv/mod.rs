@@ -125,7 +125,7 @@ pub(super) fn layouts() -> impl Iterator<Item = &'static cuda::Layout> {
 
 /// Solves with both triangles: `z = (L D U')^-1 r`.
 pub(super) trait Solve {
-    /// Takes over the values of the factors. Returns the seconds spent on a choice among the ways of
+    /// Takes over the values of the factors. Returns the seconds spent on a choice among the variants of
     /// a library, which no phase should be charged with.
     fn set_values(&mut self, d: &Device, f: &Structure, values: Values) -> Result<f64>;
 

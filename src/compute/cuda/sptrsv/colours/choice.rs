@@ -14,40 +14,40 @@ use crate::compute::cuda::storage::Structure;
 /// Both until the first values are there, then the faster one. For factors that the L2 cache has room for, of
 /// which neither is always that: in one launch there is less to begin and to end, in two no barrier.
 pub(super) struct Either {
-    ways: Vec<Box<dyn Solve>>,
+    variants: Vec<Box<dyn Solve>>,
 }
 
 impl Either {
-    pub(super) fn new(ways: [Box<dyn Solve>; 2]) -> Self {
-        Self { ways: ways.into() }
+    pub(super) fn new(variants: [Box<dyn Solve>; 2]) -> Self {
+        Self { variants: variants.into() }
     }
 
-    /// Keeps the faster way.
+    /// Keeps the faster variant.
     fn choose(&mut self, d: &Device, f: &Structure) -> Result<()> {
         let n = f.pattern.rows() * f.block_size;
         let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
         let mut best = None;
-        for way in self.ways.drain(..) {
-            let seconds = choice::measured(d, &mut || way.apply(d, &r, &mut z))?;
+        for variant in self.variants.drain(..) {
+            let seconds = choice::measured(d, &mut || variant.apply(d, &r, &mut z))?;
             if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
-                best = Some((seconds, way));
+                best = Some((seconds, variant));
             }
         }
-        self.ways.extend(best.map(|(_, way)| way));
+        self.variants.extend(best.map(|(_, variant)| variant));
         Ok(())
     }
 
     fn chosen(&self) -> &dyn Solve {
-        &*self.ways[0]
+        &*self.variants[0]
     }
 }
 
 impl Solve for Either {
     fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
-        for way in &mut self.ways {
-            way.set_values(d, f, v.clone())?;
+        for variant in &mut self.variants {
+            variant.set_values(d, f, v.clone())?;
         }
-        if self.ways.len() == 1 {
+        if self.variants.len() == 1 {
             return Ok(0.0);
         }
         let (chosen, seconds) = timed(|| self.choose(d, f));
