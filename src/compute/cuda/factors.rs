@@ -250,7 +250,7 @@ fn made(
     }
 }
 
-/// What the model says of the best way and the next.
+/// What the model says of the best variant and the next.
 fn predicted(candidates: &[Candidate]) -> String {
     let of = |c: &Candidate| (choice_name(&c.variant), units::seconds(c.seconds));
     let (variant, seconds) = of(&candidates[0]);

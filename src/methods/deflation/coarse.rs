@@ -3,7 +3,6 @@
 use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
-use super::TASK;
 use super::vectors::{NONE, Vectors};
 use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL};
 use crate::base::error::{Error, Result};
@@ -18,31 +17,24 @@ use crate::symbolic::{FillPattern, iluk};
 const DENSE: usize = 512;
 
 /// `Z' (A Z)`, in the order of columns.
-pub(super) fn matrix(threads: Threads, az: &Csr, vectors: &Vectors) -> Result<Csr> {
-    let (k, n) = (vectors.count, vectors.of.len());
-    let of_task = |task: usize| {
-        let mut terms: Vec<Vec<(u32, f64)>> = vec![Vec::new(); k];
-        for i in task * TASK..n.min((task + 1) * TASK) {
-            let (columns, values) = az.row(i);
-            if columns.is_empty() || vectors.of[i] == NONE {
-                continue;
-            }
-            let to = &mut terms[vectors.of[i] as usize];
-            to.extend(columns.iter().copied().zip(values.iter().copied()));
-            // so that no list grows to the number of all unknowns of a piece
-            if to.len() > 4096 {
-                *to = added(to);
-            }
+pub(super) fn matrix(az: &Csr, vectors: &Vectors) -> Result<Csr> {
+    let k = vectors.count;
+    let mut terms: Vec<Vec<(u32, f64)>> = vec![Vec::new(); k];
+    for (i, &of) in vectors.of.iter().enumerate().filter(|(_, of)| **of != NONE) {
+        let (columns, values) = az.row(i);
+        let to = &mut terms[of as usize];
+        to.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v)));
+        // so that no list grows to the number of all unknowns of a piece
+        if to.len() > 4096 {
+            *to = added(to);
         }
-        terms
-    };
-    let terms = threads.map(n.div_ceil(TASK), 1, of_task);
+    }
     Csr::by_rows(
         Threads::One,
         [k, k],
         || Sums::new(k),
         |sums, i, to| {
-            terms.iter().flat_map(|terms| &terms[i]).for_each(|&(j, v)| sums.add(j, v));
+            terms[i].iter().for_each(|&(j, v)| sums.add(j, v));
             sums.finish(to);
             Ok(())
         },
@@ -139,14 +131,12 @@ mod tests {
     use crate::problem::samples::{matrix as sample, problem};
 
     #[test]
-    fn terms_of_all_tasks_are_added_up() {
-        // 262,144 unknowns in two tasks
+    fn terms_of_a_piece_are_added_up() {
         let p = problem("layered:64x64x64,layers=4,contrast=1e2");
         let z = Vectors::new(Threads::Pool, Choice::LevelSet, &p.matrix, p.grid).unwrap();
         let az = vectors::applied(Threads::Pool, &p.matrix, &z).unwrap();
-        let [one, pool] = [Threads::One, Threads::Pool].map(|t| matrix(t, &az, &z).unwrap());
-        assert_eq!(one, pool);
-        assert!(2 * TASK == p.matrix.rows() && one.rows() == 4);
+        let e = matrix(&az, &z).unwrap();
+        assert_eq!(e.rows(), 4);
         for piece in 0..4 {
             let mut want = [0.0; 4];
             for i in (0..z.of.len()).filter(|&i| z.of[i] == piece) {
@@ -154,7 +144,7 @@ mod tests {
                 columns.iter().zip(values).for_each(|(&j, v)| want[j as usize] += v);
             }
             for (j, want) in want.iter().enumerate() {
-                let found = one.get(piece as usize, j).unwrap_or(0.0);
+                let found = e.get(piece as usize, j).unwrap_or(0.0);
                 assert!((found - want).abs() < 1e-9 * 4096.0, "{piece} {j}: {found} {want}");
             }
         }

@@ -30,9 +30,6 @@ pub use vectors::Vectors;
 /// Unknowns that are added up together before their sums are: enough parts for every multiprocessor.
 const PART: usize = 4096;
 
-/// Unknowns that a task of the setup takes, whatever the number of threads, so that sums are the same on any number.
-const TASK: usize = 1 << 17;
-
 /// Deflation by some vectors on a backend.
 pub struct Deflation<K: Backend> {
     count: usize,
@@ -62,7 +59,7 @@ impl<K: Backend> Deflation<K> {
         let count = vectors.count;
         let stored = |m: Csr| span("stored", || k.matrix(&Arc::new(m), Format::Csr));
         let az = span("A Z", || k.on_host(|threads| vectors::applied(threads, a, vectors)))?;
-        let e = span("E", || k.on_host(|threads| coarse::matrix(threads, &az, vectors)))?;
+        let e = span("E", || coarse::matrix(&az, vectors))?;
         let [parts, of_parts] = span("sums", || k.on_host(|threads| sums(threads, vectors)))?;
         let part_count = parts.rows();
         let (coarse, dependent) = span("inverse of E", || Coarse::new(k, &e, of_parts))?;

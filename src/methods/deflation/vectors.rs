@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use super::Choice;
 use super::choice::OVER_RANKS;
-use super::{Choice, TASK};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::block_pattern_on;
@@ -225,6 +225,8 @@ pub(super) fn constants_vanish(threads: Threads, a: &Csr, rows: Range<usize>) ->
 /// The unknowns of each vector, one behind the other in increasing order, and where each vector's begin, with
 /// the end of the last.
 pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<usize>) {
+    /// Unknowns that a task sorts.
+    const TASK: usize = 1 << 17;
     let (of, count) = (&vectors.of, vectors.count);
     let sorted = |task: usize| {
         let range = task * TASK..((task + 1) * TASK).min(of.len());
@@ -299,15 +301,10 @@ fn push_sum(to: &mut Rows, piece: u32, values: impl Iterator<Item = f64>) {
 
 /// `-Z`.
 pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Result<Csr> {
-    let (of, n) = (&vectors.of, vectors.of.len());
-    if threads.all(n, 1024, |i| of[i] != NONE) {
-        let ends = threads.map(n + 1, 1024, |i| i as u32);
-        let values = threads.map(n, 1024, |_| -1.0);
-        return Csr::new(n, vectors.count, ends, of.clone(), values);
-    }
+    let of = &vectors.of;
     Csr::by_rows(
         threads,
-        [n, vectors.count],
+        [of.len(), vectors.count],
         || (),
         |(), i, to| {
             if of[i] != NONE {
