@@ -42,7 +42,7 @@ fn random(n: usize, b: usize, per_row: usize, dense: usize, rng: &mut ChaCha8Rng
         }
     }
     for _ in 0..dense {
-        // both ways, so that diagonals are filled
+        // rows and columns, so that diagonals are filled
         let dense = rng.random_range(0..n);
         rows[dense].extend((0..n).filter(|j| j % 5 != 2));
         for i in (0..n).step_by(7) {
@@ -89,11 +89,11 @@ fn compare(k: &Cuda, name: &str, a: &Csr, fills: RangeInclusive<usize>) {
 /// `(L D U')^-1 r` with factors of `a` on a pattern.
 fn solved<K: Backend>(
     k: &K,
-    (way, precision): (Trisolve, FactorPrecision),
+    (variant, precision): (Trisolve, FactorPrecision),
     pattern: &Arc<FillPattern>,
     (a, r): (&Csr, &[f64]),
 ) -> Vec<f64> {
-    let mut ilu = k.ilu_analyse(pattern, way, precision).unwrap();
+    let mut ilu = k.ilu_analyse(pattern, variant, precision).unwrap();
     k.ilu_factor(&mut ilu, a, 0.0).unwrap();
     let (mut x, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
     k.upload(r, &mut x);

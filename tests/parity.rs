@@ -17,8 +17,8 @@ fn seed() -> u64 {
 }
 
 /// Compares, and fails with the list of what differs; the names of all comparisons.
-fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) -> Vec<String> {
-    agreed(|seed, report| parity::compare(k, ways, Extent::Full, seed, report))
+fn agrees<K: Backend + 'static>(k: &K, variants: &[Trisolve]) -> Vec<String> {
+    agreed(|seed, report| parity::compare(k, variants, Extent::Full, seed, report))
 }
 
 /// The same for any part of the comparison.
@@ -78,8 +78,8 @@ mod cuda {
             // the first one also factorises
             let ours = Trisolve::which(|about| !about.library && about.automatic);
             let others = Trisolve::which(|about| !about.library && !about.automatic);
-            let ways: Vec<Trisolve> = ours.chain(others).collect();
-            let checks = agrees(&k, &ways);
+            let variants: Vec<Trisolve> = ours.chain(others).collect();
+            let checks = agrees(&k, &variants);
             for style in ["Auto", "Acc", "Cl", "Tiles"] {
                 let compared = |check: &String| check.starts_with(&format!("fgbilu {style}, box"));
                 assert!(checks.iter().any(compared), "{style}");
@@ -96,9 +96,9 @@ mod cuda {
     fn a_small_part_of_the_gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
             let such = |about: &Description| about.automatic && about.takes != Takes::Axes;
-            let ways: Vec<Trisolve> = Trisolve::which(such).collect();
+            let variants: Vec<Trisolve> = Trisolve::which(such).collect();
             k.gpu().limit(Limits { resident: 2, shared_bytes: 8 << 10, ..Limits::NONE });
-            agrees(&k, &ways);
+            agrees(&k, &variants);
             k.gpu().limit(Limits { resident: 1, update_bytes: 0, ..Limits::NONE });
             agrees(&k, &[Trisolve::SYNCFREE]);
             k.gpu().limit(Limits::NONE);

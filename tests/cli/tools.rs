@@ -25,6 +25,44 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What `reproduce` prints without a paper: all experiments, of which `list` has the names.
+const TABLES: &str = "\
+almouhamed/factors    Al-Mouhamed and Khan 2017, section 6.4 with preconditioners: BiCGStab as one kernel beside many
+almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells
+almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b
+almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2
+almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format
+almouhamed/large      Products by format on systems far larger than a GPU's cache, GH-b and GH-h
+almouhamed/launches   Al-Mouhamed and Khan 2017, sections 6.4 and 7.3: BiCGStab as one kernel beside many
+almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab
+gupta/bubbly128-1     Gupta et al. 2015, bubbly flow: 128^3 cells with 1 bubble, first level x deflation
+gupta/bubbly128-9     Gupta et al. 2015, bubbly flow: 128^3 cells with 9 bubbles, first level x deflation
+gupta/bubbly32        Gupta et al. 2015, bubbly flow: 32^3 cells with 8 bubbles, first level x deflation
+gupta/frontier        Every preconditioner of one matrix, deflated or not: iterations against the time of each
+gupta/ilut            ILUT and drop tolerances beside ILU(k): layers and bubbles on 64^3 cells
+gupta/layered         Gupta et al. 2015, layered porous flow: 63 x 64 x 64 cells, 16 layers, first level x deflation
+gupta/layered-large   Gupta et al. 2015, layered porous flow: 127 x 128 x 128 cells, 16 layers, first level x deflation
+gupta/reservoirs      Pressure equations on the permeability of SPE9, SPE10 (model 1) and Norne, first level x deflation
+luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections
+luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections
+luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6
+luo/table3            Luo et al. 2015, Table 3: time per point and speedup, n = 6
+luo/table4            Luo et al. 2015, Tables 2 and 4: work per thread, throughput and rate, n = 6
+orderings/generated   Orderings of generated grids: levels, fill and iterations
+orderings/real        Orderings of real systems: levels, fill and iterations
+scaling/reservoirs    Ranks: strong scaling on reservoir simulations
+scaling/strong        Ranks: strong scaling of block ILU(k)
+scaling/subdomains    Iterations against the number of subdomains
+scaling/weak          Ranks: weak scaling of block ILU(k), 80^3 points on each
+trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8
+trisolve/general      Triangular solves and factorisation: general patterns
+trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar
+trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations
+yang/table1           Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns
+yang/table2           Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns
+yang/table3           Yang et al. 2016, Table 3: atmosmodd, 1,270,432 unknowns
+";
+
 #[test]
 fn list_has_every_registry() {
     let value: Value = serde_json::from_str(&printed(&["list", "--json"])).unwrap();
@@ -43,35 +81,8 @@ fn list_has_every_registry() {
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
-    let almouhamed = ["factors", "fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
-    let gupta = [
-        "bubbly128-1",
-        "bubbly128-9",
-        "bubbly32",
-        "frontier",
-        "ilut",
-        "layered",
-        "layered-large",
-        "reservoirs",
-    ];
-    let luo = ["figure10", "figure9", "table1", "table3", "table4"];
-    let orderings = ["generated", "real"];
-    let scaling = ["reservoirs", "strong", "subdomains", "weak"];
-    let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
-    let yang = ["table1", "table2", "table3"];
-    let of = |paper: &str, tables: &[&str]| -> Vec<String> {
-        tables.iter().map(|table| format!("{paper}/{table}")).collect()
-    };
-    let experiments = [
-        of("almouhamed", &almouhamed),
-        of("gupta", &gupta),
-        of("luo", &luo),
-        of("orderings", &orderings),
-        of("scaling", &scaling),
-        of("trisolve", &trisolve),
-        of("yang", &yang),
-    ]
-    .concat();
+    let experiments: Vec<&str> =
+        TABLES.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names("experiments"), experiments);
     assert_eq!((names("settings").len(), names("columns").len()), (35, 144));
     let text = printed(&["list", "formats"]);
@@ -81,43 +92,7 @@ fn list_has_every_registry() {
 
 #[test]
 fn reproduce_without_a_paper_lists_the_tables() {
-    assert_eq!(
-        printed(&["reproduce"]),
-        "almouhamed/factors    Al-Mouhamed and Khan 2017, section 6.4 with preconditioners: BiCGStab as one kernel beside many\n\
-         almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells\n\
-         almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b\n\
-         almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
-         almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\
-         almouhamed/large      Products by format on systems far larger than a GPU's cache, GH-b and GH-h\n\
-         almouhamed/launches   Al-Mouhamed and Khan 2017, sections 6.4 and 7.3: BiCGStab as one kernel beside many\n\
-         almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
-         gupta/bubbly128-1     Gupta et al. 2015, bubbly flow: 128^3 cells with 1 bubble, first level x deflation\n\
-         gupta/bubbly128-9     Gupta et al. 2015, bubbly flow: 128^3 cells with 9 bubbles, first level x deflation\n\
-         gupta/bubbly32        Gupta et al. 2015, bubbly flow: 32^3 cells with 8 bubbles, first level x deflation\n\
-         gupta/frontier        Every preconditioner of one matrix, deflated or not: iterations against the time of each\n\
-         gupta/ilut            ILUT and drop tolerances beside ILU(k): layers and bubbles on 64^3 cells\n\
-         gupta/layered         Gupta et al. 2015, layered porous flow: 63 x 64 x 64 cells, 16 layers, first level x deflation\n\
-         gupta/layered-large   Gupta et al. 2015, layered porous flow: 127 x 128 x 128 cells, 16 layers, first level x deflation\n\
-         gupta/reservoirs      Pressure equations on the permeability of SPE9, SPE10 (model 1) and Norne, first level x deflation\n\
-         luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
-         luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
-         luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6\n\
-         luo/table3            Luo et al. 2015, Table 3: time per point and speedup, n = 6\n\
-         luo/table4            Luo et al. 2015, Tables 2 and 4: work per thread, throughput and rate, n = 6\n\
-         orderings/generated   Orderings of generated grids: levels, fill and iterations\n\
-         orderings/real        Orderings of real systems: levels, fill and iterations\n\
-         scaling/reservoirs    Ranks: strong scaling on reservoir simulations\n\
-         scaling/strong        Ranks: strong scaling of block ILU(k)\n\
-         scaling/subdomains    Iterations against the number of subdomains\n\
-         scaling/weak          Ranks: weak scaling of block ILU(k), 80^3 points on each\n\
-         trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
-         trisolve/general      Triangular solves and factorisation: general patterns\n\
-         trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\
-         trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations\n\
-         yang/table1           Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns\n\
-         yang/table2           Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns\n\
-         yang/table3           Yang et al. 2016, Table 3: atmosmodd, 1,270,432 unknowns\n"
-    );
+    assert_eq!(printed(&["reproduce"]), TABLES);
 }
 
 #[test]

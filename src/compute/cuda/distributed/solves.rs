@@ -39,7 +39,7 @@ pub(super) struct Vectors {
 /// trial.
 pub(super) struct Whole {
     solve: Box<dyn Solve>,
-    pub(super) way: Trisolve,
+    pub(super) variant: Trisolve,
     pub(super) levels: [usize; 2],
 }
 
@@ -50,18 +50,18 @@ impl Whole {
         let precision = solves.precision;
         let (levels, library) = (analysis.levels(d, structure), || k.library().map(Rc::clone));
         let system = system(k, structure, &analysis, precision, &library);
-        let (way, solve) = if pattern.blocks() == pattern.rows() {
+        let (variant, solve) = if pattern.blocks() == pattern.rows() {
             (sptrsv::ANY, triangles::diagonal_alone(&system)?)
         } else {
-            let way = match solves.trisolve {
+            let variant = match solves.trisolve {
                 Trisolve::AUTO => {
                     choice::candidates(d, (&analysis, structure), precision)[0].variant
                 }
                 asked => sptrsv::suited(asked, b),
             };
-            (way, sptrsv::new(way, &system)?)
+            (variant, sptrsv::new(variant, &system)?)
         };
-        Ok(Self { solve, way, levels })
+        Ok(Self { solve, variant, levels })
     }
 
     pub(super) fn set_values(&mut self, d: &Device, f: &Structure, values: Values) -> Result<()> {
@@ -96,7 +96,7 @@ pub(super) struct Solved {
     group: Group,
     structure: Structure,
     precision: FactorPrecision,
-    pub(super) way: Trisolve,
+    pub(super) variant: Trisolve,
     /// Levels of the forward and the backward solve.
     pub(super) levels: [usize; 2],
     solve: Box<dyn InHalves>,
@@ -110,19 +110,19 @@ impl Solved {
         let b = pattern.block_size();
         let structure = Structure::new(d, pattern, b)?;
         let analysis = Analysis::new(pattern, k.setup);
-        let way = choice::in_halves(solves.trisolve, d, (&analysis, &structure), precision);
+        let variant = choice::in_halves(solves.trisolve, d, (&analysis, &structure), precision);
         let library = || k.library().map(Rc::clone);
         let system = system(k, &structure, &analysis, precision, &library);
-        let solve = sptrsv::in_halves(way, &system)?;
+        let solve = sptrsv::in_halves(variant, &system)?;
         let levels = analysis.levels(d, &structure);
-        let [lower, upper] = [0, 1].map(|way| std::mem::take(&mut group.split[way].couplings));
+        let [lower, upper] = [0, 1].map(|half| std::mem::take(&mut group.split[half].couplings));
         let coupled = |couplings: Couplings, scaled| {
             let some = !couplings.rows.is_empty();
             some.then(|| Coupled::new(d, couplings, (b, precision), scaled)).transpose()
         };
         let of_all = if lower.rows.is_empty() { lower } else { lower.of_all(group.rows.len()) };
         let couplings = [coupled(of_all, false)?, coupled(upper, true)?];
-        Ok(Self { group, structure, precision, way, levels, solve, couplings })
+        Ok(Self { group, structure, precision, variant, levels, solve, couplings })
     }
 
     /// Its block rows.

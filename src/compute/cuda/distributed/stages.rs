@@ -237,10 +237,10 @@ impl FactorInfo for StagedIlu {
     /// That of the most rows.
     fn trisolve(&self) -> Trisolve {
         if let Some(whole) = &self.whole {
-            return whole.way;
+            return whole.variant;
         }
         let most = self.groups.iter().max_by_key(|group| group.rows());
-        most.map_or(Trisolve::AUTO, |group| group.way)
+        most.map_or(Trisolve::AUTO, |group| group.variant)
     }
 
     fn levels(&self) -> [usize; 2] {
