@@ -6,8 +6,9 @@
 //! then meets what its like in the smaller box meets, so that it becomes the same. So a small box, which is eliminated
 //! row by row, tells all rows of a large one.
 
+mod rows;
+
 use std::collections::HashMap;
-use std::iter::repeat;
 
 use super::elimination::{self, ByLevel};
 use super::fill_pattern::FillPattern;
@@ -17,7 +18,6 @@ use crate::base::measure::spans::span;
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
-use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::pattern::{Pattern, PatternView, scalar_pattern};
 
 /// Cells of the small box at most.
@@ -258,54 +258,9 @@ impl BoxFill {
 
     /// All rows of L and U.
     pub fn pattern(&self, threads: Threads, block_size: usize) -> FillPattern {
-        let cells = span("cells", || self.cells(threads));
-        let [lower, upper] = span("rows", || self.rows_of(threads, &cells, [0, 1], block_size));
+        let [lower, upper] = span("rows", || self.rows_of(threads, [0, 1], block_size));
         FillPattern::new(lower, upper, Vec::new())
     }
-
-    /// All rows of L (0) or U (1), or of both together; `cells` are [those](Self::cells) of the rows.
-    pub(crate) fn rows_of<const N: usize>(
-        &self,
-        threads: Threads,
-        cells: &[u16],
-        which: [usize; N],
-        block_size: usize,
-    ) -> [Pattern<'static>; N] {
-        let small = which.map(|at| (&*self.halves[at].apart, self.small_half(at)));
-        let range = |half: PatternView, i: usize| half.range(cells[i] as usize);
-        let of = |i: usize| small.map(|(_, half)| range(half, i).len());
-        let lengths = Lengths { rows: cells.len(), block_size, of };
-        let rows = laid(threads, &lengths, |i, to| {
-            for (to, (apart, half)) in to.into_iter().zip(small) {
-                for (to, apart) in to.iter_mut().zip(&apart[range(half, i)]) {
-                    *to = (i as i32 + apart) as u32;
-                }
-            }
-        });
-        let kinds = which.map(|at| &*self.halves[at].kind);
-        let mut repeats = repeats(threads, cells, kinds).into_iter();
-        rows.map(|rows| rows.repeating(repeats.next().unwrap_or_default()))
-    }
-}
-
-/// Which rows repeat the row before them: those of the same kind, in each half.
-fn repeats<const N: usize>(threads: Threads, cells: &[u16], kinds: [&[u16]; N]) -> [Vec<u8>; N] {
-    /// Rows of a task.
-    const PART: usize = 1 << 14;
-    let mut repeats = kinds.map(|_| memory::zeroed::<u8>(cells.len()));
-    let parts = repeats.iter_mut().zip(kinds);
-    let parts = parts.flat_map(|(all, kind)| all.chunks_mut(PART).enumerate().zip(repeat(kind)));
-    threads.each(parts.collect(), |((part, repeats), kind): ((usize, &mut [u8]), &[u16])| {
-        let first = part * PART;
-        let before = |i: usize| if i == 0 { None } else { Some(kind[cells[i - 1] as usize]) };
-        let mut last = before(first);
-        for (repeats, &cell) in repeats.iter_mut().zip(&cells[first..]) {
-            let own = Some(kind[cell as usize]);
-            *repeats = u8::from(own == last);
-            last = own;
-        }
-    });
-    repeats
 }
 
 /// Entries of the rows of the large box.

@@ -42,7 +42,7 @@ pub(crate) fn iluk_on(
 ) -> Result<FillPattern, TooLarge> {
     assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
     // one level by `min` few threads find as fast as it is told
-    let worth = k > 1 || k == 1 && (rule == LevelRule::Overwrite || threads.count() >= MANY);
+    let worth = k > 0;
     let told = || {
         let stencil = span("stencil", || Stencil::complete(threads, a.view()))?;
         BoxFill::of(threads, &stencil, k, rule)
@@ -62,9 +62,6 @@ pub(crate) fn iluk_on(
         }
     }
 }
-
-/// Threads that rows of a box occupy better than the search for one level.
-const MANY: usize = 4;
 
 #[cfg(test)]
 pub(super) mod tests {

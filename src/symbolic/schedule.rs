@@ -20,22 +20,12 @@ pub struct Schedule {
 impl Schedule {
     /// Schedule of the forward solve with `L`.
     pub fn lower(p: &FillPattern) -> Self {
-        Self::lower_on(Threads::One, p)
-    }
-
-    /// The same, sorted on one thread or all.
-    pub(crate) fn lower_on(threads: Threads, p: &FillPattern) -> Self {
-        Self::from_levels_on(threads, &levels(&p.lower, 0..p.rows()))
+        Self::from_levels(&levels(&p.lower, 0..p.rows()))
     }
 
     /// Schedule of the backward solve with `U`.
     pub fn upper(p: &FillPattern) -> Self {
-        Self::upper_on(Threads::One, p)
-    }
-
-    /// The same, sorted on one thread or all.
-    pub(crate) fn upper_on(threads: Threads, p: &FillPattern) -> Self {
-        Self::from_levels_on(threads, &levels(&p.upper, (0..p.rows()).rev()))
+        Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
     }
 
     /// Number of levels.

@@ -336,10 +336,9 @@ impl Cuda {
         })?;
         let later = |at: usize| {
             let size = [told.rows(), told.entries[at], block_size];
-            let (told, cells) = (Arc::clone(&told), Arc::clone(&cells));
+            let told = Arc::clone(&told);
             Lazy::new(size, move |threads| {
-                let [half] =
-                    span("rows on the host", || told.rows_of(threads, &cells, [at], block_size));
+                let [half] = span("rows on the host", || told.rows_of(threads, [at], block_size));
                 half
             })
         };
