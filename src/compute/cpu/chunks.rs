@@ -1,5 +1,7 @@
 //! Chunks of consecutive rows, what each needs, and which thread does which.
 
+use std::ops::Range;
+
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
@@ -28,6 +30,14 @@ impl Sweep {
         match self {
             Self::Forward => step,
             Self::Backward => rows - 1 - step,
+        }
+    }
+
+    /// The rows of some steps, ascending.
+    pub(super) fn rows(self, steps: Range<usize>, rows: usize) -> Range<usize> {
+        match self {
+            Self::Forward => steps,
+            Self::Backward => rows - steps.end..rows - steps.start,
         }
     }
 }
@@ -63,7 +73,7 @@ struct Needs {
     chunks: Vec<u32>,
 }
 
-impl<'a> Rows<'a> {
+impl Rows<'_> {
     fn count(&self) -> usize {
         self.pattern.row_ptr.len() - 1
     }
@@ -73,23 +83,38 @@ impl<'a> Rows<'a> {
         self.sweep.row(row, self.count())
     }
 
-    fn columns(&self, step: usize) -> &'a [u32] {
-        self.pattern.row(self.step(step))
+    /// `run(i, count)` for row i of `rows` and those behind it that have its columns, each moved by one from row to row.
+    fn each_run(&self, rows: Range<usize>, mut run: impl FnMut(usize, usize)) {
+        let mut i = rows.start;
+        while i < rows.end {
+            let count = 1 + self.pattern.repeating(i + 1..rows.end);
+            run(i, count);
+            i += count;
+        }
     }
 
     /// Steps that do not need the one before, and their number.
     fn begins_of_runs(&self) -> Vec<u32> {
         let rows = self.count();
-        let begins = |&step: &usize| {
-            let nearest = match self.sweep {
-                Sweep::Forward => self.columns(step).last(),
-                Sweep::Backward => self.columns(step).first(),
-            };
-            step == 0 || nearest.is_none_or(|&j| self.step(j as usize) != step - 1)
+        let needs_neighbour = |i: usize| {
+            let columns = self.pattern.row(i);
+            match self.sweep {
+                Sweep::Forward => columns.last().is_some_and(|&j| j as usize + 1 == i),
+                Sweep::Backward => columns.first().is_some_and(|&j| j as usize == i + 1),
+            }
         };
         let parts = self.threads.map(rows.div_ceil(PART), 1, |part| {
+            let mut begins: Vec<u32> = Vec::new();
             let steps = part * PART..((part + 1) * PART).min(rows);
-            steps.filter(begins).map(|step| step as u32).collect::<Vec<_>>()
+            self.each_run(self.sweep.rows(steps, rows), |i, count| {
+                if !needs_neighbour(i) {
+                    begins.extend((i..i + count).map(|i| self.step(i) as u32));
+                }
+            });
+            if self.sweep == Sweep::Backward {
+                begins.reverse();
+            }
+            begins
         });
         parts.into_iter().flatten().chain([rows as u32]).collect()
     }
@@ -115,19 +140,23 @@ impl<'a> Rows<'a> {
         self.threads.map_with(chunks.div_ceil(CHUNKS), 1, seen, |seen, part| {
             let mut of_part = Needs::default();
             for c in part * CHUNKS..((part + 1) * CHUNKS).min(chunks) {
-                let (mut entries, before) = (0, of_part.chunks.len());
-                for step in start[c]..start[c + 1] {
-                    let columns = self.columns(step as usize);
-                    entries += columns.len();
-                    for &j in columns {
-                        let d = chunk_of[self.step(j as usize)];
-                        if d != c as u32 && seen[d as usize] != c as u32 {
-                            seen[d as usize] = c as u32;
-                            of_part.chunks.push(d);
+                let before = of_part.chunks.len();
+                let steps = start[c] as usize..start[c + 1] as usize;
+                let rows = self.sweep.rows(steps, self.count());
+                let row_ptr = self.pattern.row_ptr;
+                of_part.entries.push((row_ptr[rows.end] - row_ptr[rows.start]) as usize);
+                self.each_run(rows, |i, count| {
+                    for &j in self.pattern.row(i) {
+                        let j = j as usize;
+                        let ends = [j, j + count - 1].map(|j| chunk_of[self.step(j)]);
+                        for d in ends[0].min(ends[1])..=ends[0].max(ends[1]) {
+                            if d != c as u32 && seen[d as usize] != c as u32 {
+                                seen[d as usize] = c as u32;
+                                of_part.chunks.push(d);
+                            }
                         }
                     }
-                }
-                of_part.entries.push(entries);
+                });
                 of_part.counts.push((of_part.chunks.len() - before) as u32);
             }
             of_part

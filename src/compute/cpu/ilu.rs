@@ -28,6 +28,7 @@ use loading::load;
 use workspace::{Places, Workspace};
 
 use crate::base::choices::FactorPrecision;
+use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
@@ -71,7 +72,7 @@ impl BlockIlu {
         parallel: bool,
     ) -> Self {
         let (levels, plan) = if parallel {
-            let (orders, levels) = Order::both(pattern);
+            let (orders, levels) = span("orders", || Order::both(pattern));
             let plan = |[lower, upper]: [Order; 2]| {
                 let (solving, factoring) = Default::default();
                 Plan { lower, upper, solving, factoring }
@@ -81,11 +82,11 @@ impl BlockIlu {
             (OnceLock::new(), None)
         };
         let threads = Threads::when(parallel);
-        let runs = |of: &Pattern| Runs::of(threads, of.view());
+        let runs = |of: &Pattern| span("runs", || Runs::of(threads, of.view()));
         Self {
-            spaces: Workspace::of_each(threads, pattern),
-            values: Values::zeros(pattern, precision),
-            supernodes: supernodes::supernodes(threads, pattern),
+            spaces: span("workspaces", || Workspace::of_each(threads, pattern)),
+            values: span("zeros", || Values::zeros(pattern, precision)),
+            supernodes: span("supernodes", || supernodes::supernodes(threads, pattern)),
             runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
                 .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
                 .flatten(),

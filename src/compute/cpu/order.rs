@@ -7,14 +7,16 @@
 //! used. Threads wait for each other point to point, through counters of finished tasks.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
+use super::finished::Finished;
+use super::levels::{Space, levels, levels_in_turn, sizes};
+use crate::base::measure::spans::span;
 use crate::base::memory;
 use crate::base::threads::{Threads, on_each};
 use crate::compute::SingularBlock;
-use crate::matrix::pattern::{Pattern, PatternView};
+use crate::matrix::pattern::PatternView;
 use crate::symbolic::{FillPattern, Schedule};
 
 /// What a row costs more that does not follow the one before in memory, in numbers; half its weight
@@ -46,38 +48,22 @@ struct Wait {
     tasks: u32,
 }
 
-/// How many tasks a thread has finished, on a pair of cache lines of its own, and a place to sleep for those
-/// that wait for more.
-#[derive(Default)]
-#[repr(align(128))]
-struct Finished {
-    tasks: AtomicU32,
-    sleeping: AtomicU32,
-    lock: Mutex<()>,
-    more: Condvar,
-}
-
 impl Order {
-    /// The cheapest order found for `threads` threads and blocks of `block_size`; `schedule` holds
-    /// the levels of the same sweep.
-    pub(super) fn new(
+    /// The cheapest order by chunks found for `threads` threads and blocks of `block_size`, and its estimated cost;
+    /// `None` where one thread is as fast.
+    fn by_chunks(
         pattern: PatternView,
         sweep: Sweep,
-        schedule: &Schedule,
         block_size: usize,
         threads: usize,
-    ) -> Self {
+    ) -> Option<(Self, u64)> {
         let numbers = |rows, entries| numbers(rows, entries, block_size);
-        let rows = schedule.rows.len();
-        let all = numbers(rows, pattern.entries());
-        let serial_rows = serial_rows(all, rows, threads);
-        let weight = all / rows.max(1) as u64;
-        let by_level = level_cost(schedule, weight + weight / 2 + SCATTERED, serial_rows, threads);
+        let all = numbers(pattern.row_ptr.len() - 1, pattern.entries());
         let merged = |(graph, target): &(Graph, usize)| {
             (2 * target <= LARGEST).then(|| (graph.merged(2 * target), 2 * target))
         };
-        let smallest =
-            Graph::of_chunks(Threads::Pool, pattern, sweep, numbers).map(|graph| (graph, SMALLEST));
+        let smallest = Graph::of_chunks(Threads::Pool, pattern, sweep, numbers);
+        let smallest = smallest.map(|graph| (graph, SMALLEST));
         let graphs = std::iter::successors(smallest, merged).map(|(graph, _)| graph).collect();
         let assigned = Threads::Pool.each(graphs, |graph: Graph| {
             let assignment = graph.assign(threads);
@@ -92,34 +78,80 @@ impl Order {
                 best = Some((graph, assignment));
             }
         }
-        match best {
-            Some((graph, assignment)) if assignment.cost < by_level.min(all) => {
-                Self::from_chunks(&graph, &assignment, sweep, threads)
+        let (graph, found) = best.filter(|(_, assignment)| assignment.cost < all)?;
+        Some((Self::from_chunks(&graph, &found, sweep, threads), found.cost))
+    }
+
+    /// The cheapest one of an order by `chunks` and its cost, the order by levels and that of one thread; `level`
+    /// holds the [`levels`] of the rows.
+    fn cheapest(
+        chunks: Option<(Self, u64)>,
+        level: &[u32],
+        (pattern, sweep): (PatternView, Sweep),
+        block_size: usize,
+        threads: usize,
+    ) -> Self {
+        let rows = level.len();
+        let all = numbers(rows, pattern.entries(), block_size);
+        let serial_rows = serial_rows(all, rows, threads);
+        let weight = all / rows.max(1) as u64;
+        let weight = weight + weight / 2 + SCATTERED;
+        let by_level = level_cost(sizes(level).into_iter(), weight, serial_rows, threads);
+        match chunks {
+            Some((order, cost)) if cost < by_level => order,
+            _ if by_level < all => {
+                let schedule = Schedule::from_levels_on(Threads::Pool, level);
+                Self::from_levels(&schedule, serial_rows, threads)
             }
-            _ if by_level < all => Self::from_levels(schedule, serial_rows, threads),
             _ => Self::serial(rows, sweep, threads),
         }
+    }
+
+    /// The [`levels`] of rows, found by the threads of the current pool in this order, of chunks.
+    fn levels(&self, pattern: PatternView, sweep: Sweep) -> Vec<u32> {
+        levels(pattern, sweep, |find| {
+            let consecutive = |space: &mut Space, rows: &[u32]| {
+                let (Some(&first), Some(&last)) = (rows.first(), rows.last()) else { return };
+                let (low, high) = (first.min(last) as usize, first.max(last) as usize);
+                assert_eq!(high + 1 - low, rows.len(), "rows of a chunk");
+                find(space, low..high + 1);
+            };
+            self.run_with(|_| Space::default(), consecutive, drop);
+        })
     }
 
     /// Those of both solves for the threads of the current pool, none where levels are narrow; and how many levels
     /// they have.
     pub(super) fn both(pattern: &FillPattern) -> (Option<[Self; 2]>, [usize; 2]) {
-        let threads = rayon::current_num_threads();
-        let all = Threads::Pool;
-        let (lower, upper) =
-            rayon::join(|| Schedule::lower_on(all, pattern), || Schedule::upper_on(all, pattern));
-        let levels = [lower.levels(), upper.levels()];
+        let (threads, b) = (rayon::current_num_threads(), pattern.block_size());
+        let [lower, upper] =
+            [(pattern.lower.view(), Sweep::Forward), (pattern.upper.view(), Sweep::Backward)];
+        let (of_lower, of_upper) = span("chunks", || {
+            let by_chunks = |(side, sweep)| move || Self::by_chunks(side, sweep, b, threads);
+            rayon::join(by_chunks(lower), by_chunks(upper))
+        });
+        let chunks = [of_lower, of_upper];
+        let sides = [lower, upper];
+        // each with all threads, one after the other
+        let level = span("levels", || {
+            [0, 1].map(|at| {
+                let (side, sweep) = sides[at];
+                match &chunks[at] {
+                    Some((order, _)) => order.levels(side, sweep),
+                    None => levels_in_turn(side, sweep),
+                }
+            })
+        });
+        let levels = level.each_ref().map(|level| sizes(level).len());
         if pattern.numbers() < NARROW * levels[0].max(levels[1]) {
             return (None, levels);
         }
-        let order = |side: &Pattern, sweep, schedule: &Schedule| {
-            Self::new(side.view(), sweep, schedule, pattern.block_size(), threads)
-        };
-        let (lower, upper) = rayon::join(
-            || order(&pattern.lower, Sweep::Forward, &lower),
-            || order(&pattern.upper, Sweep::Backward, &upper),
+        let [of_lower, of_upper] = chunks;
+        let orders = rayon::join(
+            || Self::cheapest(of_lower, &level[0], lower, b, threads),
+            || Self::cheapest(of_upper, &level[1], upper, b, threads),
         );
-        (Some([lower, upper]), levels)
+        (Some(orders.into()), levels)
     }
 
     /// The order by levels for the threads of the current pool; `entries` is the number of blocks in
@@ -302,43 +334,6 @@ fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
     (rows * (b * b + 2 * b) + entries * b * b) as u64
 }
 
-impl Finished {
-    /// Lets those go on who wait for `tasks`.
-    fn finish(&self, tasks: u32) {
-        self.tasks.store(tasks, Ordering::Release);
-        // either the sleeper sees the counter, or the sleeper is seen here
-        fence(Ordering::SeqCst);
-        if self.sleeping.load(Ordering::Relaxed) > 0 {
-            drop(self.lock.lock());
-            self.more.notify_all();
-        }
-    }
-
-    /// Waits for the counter to reach `tasks`: spins for about as long as it takes to fall asleep and wake
-    /// up, then sleeps. What was written before the counter is visible after.
-    ///
-    /// A thread that yields instead gives the rest of its turn to another process on its core, milliseconds
-    /// each time, and one that only spins uses it up without doing anything; who has slept is soon put
-    /// before a process that always computes.
-    fn reached(&self, tasks: u32) {
-        const SPINS: u32 = 1000;
-        for _ in 0..SPINS {
-            if self.tasks.load(Ordering::Acquire) >= tasks {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        let poisoned = std::sync::PoisonError::into_inner;
-        let mut asleep = self.lock.lock().unwrap_or_else(poisoned);
-        self.sleeping.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        while self.tasks.load(Ordering::Acquire) < tasks {
-            asleep = self.more.wait(asleep).unwrap_or_else(poisoned);
-        }
-        self.sleeping.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Rows up to which a level is cheaper on one thread than shared.
 fn serial_rows(all: u64, rows: usize, threads: usize) -> usize {
     if threads == 1 {
@@ -349,23 +344,27 @@ fn serial_rows(all: u64, rows: usize, threads: usize) -> usize {
     (WAIT * threads as u64 / (weight * (threads as u64 - 1))) as usize
 }
 
-/// Estimated cost of the order by levels.
-fn level_cost(schedule: &Schedule, weight: u64, serial_rows: usize, threads: usize) -> u64 {
-    let mut cost = 0;
-    for w in schedule.level_ptr.windows(2) {
-        let rows = (w[1] - w[0]) as usize;
-        cost += if rows > serial_rows {
+/// Estimated cost of the order by levels of so many rows.
+fn level_cost(
+    sizes: impl Iterator<Item = usize>,
+    weight: u64,
+    serial_rows: usize,
+    threads: usize,
+) -> u64 {
+    let cost = |rows: usize| {
+        if rows > serial_rows {
             rows.div_ceil(threads) as u64 * weight + WAIT
         } else {
             rows as u64 * weight
-        };
-    }
-    cost
+        }
+    };
+    sizes.map(cost).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::pattern::Pattern;
     use crate::problem::samples::{matrix, pattern};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -430,11 +429,38 @@ mod tests {
     }
 
     #[test]
+    fn levels_are_those_of_the_schedule() {
+        let specs = ["poisson3d:17", "poisson3d:40x30x20", "poisson3d:9000x1x1", "fem-p1:60x50"];
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("pool");
+        for (spec, k) in specs.into_iter().flat_map(|spec| [0, 1, 3].map(|k| (spec, k))) {
+            let p = pattern(&matrix(spec), k);
+            for (side, sweep, schedule) in sides(&p) {
+                // known to repeat or seen to
+                for side in [side, PatternView::new(side.row_ptr, side.col_ind)] {
+                    let found = pool.install(|| {
+                        let chunks = Order::by_chunks(side, sweep, 1, 3);
+                        let of_order = chunks.map(|(order, _)| order.levels(side, sweep));
+                        [of_order, Some(levels_in_turn(side, sweep))]
+                    });
+                    for level in found.into_iter().flatten() {
+                        assert_eq!(sizes(&level).len(), schedule.levels(), "{spec}, k = {k}");
+                        assert!(Schedule::from_levels(&level) == schedule, "{spec}, k = {k}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_order_fits_the_pattern() {
+        let cheapest = |p: &FillPattern, block_size| {
+            let side = (p.lower.view(), Sweep::Forward);
+            let chunks = Order::by_chunks(side.0, side.1, block_size, 2);
+            let level = levels_in_turn(side.0, side.1);
+            Order::cheapest(chunks, &level, side, block_size, 2)
+        };
         let tasks = |p: &FillPattern, block_size| {
-            let [(pattern, sweep, schedule), _] = sides(p);
-            let order = Order::new(pattern, sweep, &schedule, block_size, 2);
-            order.threads.iter().map(Vec::len).collect::<Vec<_>>()
+            cheapest(p, block_size).threads.iter().map(Vec::len).collect::<Vec<_>>()
         };
         // a chain and a small grid stay on one thread
         assert_eq!(tasks(&filled("poisson3d:5000x1x1", 0), 8), [1, 0]);
@@ -445,9 +471,9 @@ mod tests {
         let pattern = Pattern::new((0..1).chain(0..n).collect::<Vec<_>>(), columns);
         let scattered =
             FillPattern::new(pattern, Pattern::new(vec![0; n as usize + 1], vec![]), Vec::new());
-        let [(pattern, sweep, schedule), _] = sides(&scattered);
+        let [(pattern, sweep, _), _] = sides(&scattered);
         assert!(Graph::of_chunks(Threads::Pool, pattern, sweep, |rows, _| rows as u64).is_none());
-        let order = Order::new(pattern, sweep, &schedule, 8, 2);
+        let order = cheapest(&scattered, 8);
         assert!(order.threads[1].len() > 1);
         check(&order, pattern);
         // a grid is shared evenly, in chunks
