@@ -8,6 +8,7 @@ use cudarc::driver::{CudaFunction, CudaSlice};
 use super::triangles::BlockDiagonal;
 use super::{Algorithm, Solve, System, in_float64};
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::compute::cuda::cusparse::SolveWithOurFactors;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{address, launch};
@@ -16,6 +17,7 @@ use crate::compute::cuda::numbers::{Numbers, Values};
 use crate::compute::cuda::sources::VENDOR;
 use crate::compute::cuda::storage::{DevicePattern, Structure};
 use crate::compute::trisolve::Description;
+use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::pattern::{Pattern, PatternView};
 
 /// What it is, for every program.
@@ -60,17 +62,15 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
 }
 
 /// The pattern of the entries of blocks.
-fn points(p: PatternView<'_>, block_size: usize) -> Pattern<'static> {
-    let b = block_size as u32;
-    let mut row_ptr = vec![0];
-    let mut col_ind = Vec::with_capacity(p.entries() * block_size * block_size);
-    for i in 0..p.row_ptr.len() - 1 {
-        for _ in 0..b {
-            col_ind.extend(p.row(i).iter().flat_map(|&j| j * b..(j + 1) * b));
-            row_ptr.push(col_ind.len() as u32);
+fn points(p: PatternView<'_>, b: usize) -> Pattern<'static> {
+    let rows = (p.row_ptr.len() - 1) * b;
+    let lengths = Lengths { rows, block_size: 1, of: |i: usize| [p.range(i / b).len() * b] };
+    let [points] = laid(Threads::Pool, &lengths, |i, [to]| {
+        for (to, &j) in to.chunks_exact_mut(b).zip(p.row(i / b)) {
+            to.iter_mut().zip(j * b as u32..).for_each(|(to, j)| *to = j);
         }
-    }
-    Pattern::new(row_ptr, col_ind)
+    });
+    points
 }
 
 impl Points {
