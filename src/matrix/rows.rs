@@ -6,7 +6,7 @@ use super::Csr;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::{inverse_on, permuted_to, scalar_pattern};
+use crate::matrix::pattern::{Pattern, inverse_on, permuted_to, scalar_pattern};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -71,19 +71,34 @@ impl Csr {
             let message = format!("{entries} entries of a matrix: the limit is {}", u32::MAX);
             return Err(Error::memory(message));
         }
-        let mut row_ptr = Vec::with_capacity(rows + 1);
-        row_ptr.push(0);
-        let mut base = 0;
-        for chunk in made {
-            row_ptr.extend(chunk.ends.iter().map(|end| base + end));
+        let mut row_ptr = memory::zeroed::<u32>(rows + 1);
+        let (mut base, mut tasks) = (0, Vec::with_capacity(made.len()));
+        for (chunk, ends) in made.iter().zip(row_ptr[1..].chunks_mut(CHUNK)) {
+            tasks.push((chunk, base, ends));
             base += chunk.columns.len() as u32;
         }
+        threads.each(tasks, |(chunk, base, ends): (&Rows, u32, &mut [u32])| {
+            ends.iter_mut().zip(&chunk.ends).for_each(|(to, end)| *to = base + end);
+        });
         let parallel = threads == Threads::Pool;
         let columns: Vec<&[u32]> = made.iter().map(|chunk| &chunk.columns[..]).collect();
         let values: Vec<&[f64]> = made.iter().map(|chunk| &chunk.values[..]).collect();
         let (columns, values) =
             (memory::joined(&columns, parallel), memory::joined(&values, parallel));
         Ok(Self::checked([rows, cols], row_ptr, columns, values))
+    }
+
+    /// A matrix of `cols` columns with the same value in all places of a pattern.
+    ///
+    /// # Panics
+    /// If there is a row with a column that is not below `cols`.
+    pub(crate) fn constant(threads: Threads, pattern: Pattern, cols: usize, value: f64) -> Self {
+        let rows = pattern.rows();
+        let below = |i: usize| pattern.row(i).last().is_none_or(|&j| (j as usize) < cols);
+        assert!(threads.all(rows, CHUNK, below), "columns of a pattern");
+        let values = threads.map(pattern.entries(), CHUNK, |_| value);
+        let (row_ptr, columns) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
+        Self::checked([rows, cols], row_ptr, columns, values)
     }
 
     /// [`by_rows`](Self::by_rows) with as many rows, columns and blocks as this matrix has.

@@ -16,13 +16,19 @@ use crate::symbolic::{FillPattern, iluk};
 /// Vectors up to which the inverse of E is dense.
 const DENSE: usize = 512;
 
-/// `Z' (A Z)`, in the order of columns.
-pub(super) fn matrix(az: &Csr, vectors: &Vectors) -> Result<Csr> {
-    let k = vectors.count;
+/// `Z' (A Z)`, in the order of columns. Sums have the order of the rows, whatever the threads.
+pub(super) fn matrix(threads: Threads, az: &Csr, vectors: &Vectors) -> Result<Csr> {
+    /// Rows that a task looks through.
+    const PART: usize = 1 << 14;
+    let (k, rows) = (vectors.count, vectors.of.len());
+    let some = |&i: &usize| vectors.of[i] != NONE && !az.row(i).0.is_empty();
+    let filled = threads.map(rows.div_ceil(PART), 1, |part| {
+        (part * PART..rows.min((part + 1) * PART)).filter(some).collect::<Vec<_>>()
+    });
     let mut terms: Vec<Vec<(u32, f64)>> = vec![Vec::new(); k];
-    for (i, &of) in vectors.of.iter().enumerate().filter(|(_, of)| **of != NONE) {
+    for i in filled.into_iter().flatten() {
         let (columns, values) = az.row(i);
-        let to = &mut terms[of as usize];
+        let to = &mut terms[vectors.of[i] as usize];
         to.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v)));
         // so that no list grows to the number of all unknowns of a piece
         if to.len() > 4096 {
@@ -135,7 +141,7 @@ mod tests {
         let p = problem("layered:64x64x64,layers=4,contrast=1e2");
         let z = Vectors::new(Threads::Pool, Choice::LevelSet, &p.matrix, p.grid).unwrap();
         let az = vectors::applied(Threads::Pool, &p.matrix, &z).unwrap();
-        let e = matrix(&az, &z).unwrap();
+        let e = matrix(Threads::Pool, &az, &z).unwrap();
         assert_eq!(e.rows(), 4);
         for piece in 0..4 {
             let mut want = [0.0; 4];

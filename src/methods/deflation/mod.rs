@@ -21,6 +21,7 @@ use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::Preconditioner;
 use crate::compute::{Backend, Bytes, Operations};
 use crate::matrix::Csr;
+use crate::matrix::pattern::Pattern;
 pub use choice::Choice;
 pub(crate) use choice::OVER_RANKS;
 use coarse::Coarse;
@@ -59,11 +60,11 @@ impl<K: Backend> Deflation<K> {
         let count = vectors.count;
         let stored = |m: Csr| span("stored", || k.matrix(&Arc::new(m), Format::Csr));
         let az = span("A Z", || k.on_host(|threads| vectors::applied(threads, a, vectors)))?;
-        let e = span("E", || coarse::matrix(&az, vectors))?;
+        let e = span("E", || k.on_host(|threads| coarse::matrix(threads, &az, vectors)))?;
         let [parts, of_parts] = span("sums", || k.on_host(|threads| sums(threads, vectors)))?;
         let part_count = parts.rows();
         let (coarse, dependent) = span("inverse of E", || Coarse::new(k, &e, of_parts))?;
-        let minus_z = span("-Z", || k.on_host(|threads| vectors::negative(threads, vectors)))?;
+        let minus_z = span("-Z", || k.on_host(|threads| vectors::negative(threads, vectors)));
         let scratch = Scratch {
             sums: k.vector(part_count)?,
             y: k.vector(count)?,
@@ -137,8 +138,7 @@ fn sums(threads: Threads, vectors: &Vectors) -> Result<[Csr; 2]> {
         pieces.push(ends.len() as u32 - 1);
     }
     let count = ends.len() - 1;
-    let ones = vec![1.0; unknowns.len()];
-    let parts = Csr::new(count, vectors.of.len(), ends, unknowns, ones)?;
+    let parts = Csr::constant(threads, Pattern::new(ends, unknowns), vectors.of.len(), 1.0);
     let of_parts =
         Csr::new(vectors.count, count, pieces, (0..count as u32).collect(), vec![1.0; count])?;
     Ok([parts, of_parts])

@@ -130,8 +130,8 @@ impl<K: Local> SubdomainDeflation<K> {
         let made = k.local().on_host(|threads| {
             let az = vectors::applied(threads, &with_ghosts(&rows)?, &z)?;
             z.of.truncate(n);
-            let e = coarse::matrix(&az, &z)?;
-            Ok::<_, crate::Error>((az, e, vectors::negative(threads, &z)?))
+            let e = coarse::matrix(threads, &az, &z)?;
+            Ok::<_, crate::Error>((az, e, vectors::negative(threads, &z)))
         });
         drop(rows);
         let (az, e, minus_z) = k.together(made.map_err(SetupFailure::from))?;

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::Choice;
 use super::choice::OVER_RANKS;
 use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::block_pattern_on;
+use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::{Csr, Rows};
 use crate::symbolic::grid::detect_grid;
 use crate::symbolic::stencil::coordinates;
@@ -155,28 +157,46 @@ fn numbered(set: &mut [u32]) -> usize {
     count as usize
 }
 
-/// The connected regions of block rows of one size of diagonal and, where there are some, of one box.
+/// The connected regions of coupled block rows of one size of diagonal and, where there are some, of one box.
 fn regions(threads: Threads, a: &Csr, of_box: Option<&[u32]>) -> (Vec<u32>, usize) {
+    /// Rows whose sets a task numbers.
+    const PART: usize = 1 << 14;
     let b = a.block_size();
     let rows = a.rows() / b;
     let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
     let size = threads.map(rows, 1024, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
     let pattern = block_pattern_on(threads, a);
+    let coupled = coupled(threads, a, 0..rows);
     let near = |i: usize| {
-        let (size, pattern) = (&size, &pattern);
+        let (size, pattern, coupled) = (&size, &pattern, &coupled);
         let before = pattern.row(i).iter().map(|&j| j as usize).take_while(move |&j| j < i);
         let alike = move |j: usize| size[i] <= JUMP * size[j] && size[j] <= JUMP * size[i];
-        before.filter(move |&j| alike(j) && of_box.is_none_or(|of| of[i] == of[j]))
+        let near = move |j: usize| coupled[i] && coupled[j] && alike(j);
+        before.filter(move |&j| near(j) && of_box.is_none_or(|of| of[i] == of[j]))
     };
     let parent = threads.map(rows, 1024, |i| AtomicU32::new(i as u32));
     threads.for_each(rows, 1024, |i| {
         near(i).fold(i, |own, j| unite(&parent, own, j));
     });
-    let coupled = coupled(threads, a, 0..rows);
-    let set = |i: usize| if coupled[i] { root(&parent, i) as u32 } else { NONE };
-    let mut set: Vec<u32> = threads.map(rows, 1024, set);
-    let count = numbered(&mut set);
-    (set, count)
+    // a root is the first member of its set, so that sets are numbered in the order of their roots
+    let is_root = |i: usize| coupled[i] && parent[i].load(Relaxed) == i as u32;
+    let parts = rows.div_ceil(PART);
+    let own = |part: usize| part * PART..((part + 1) * PART).min(rows);
+    let counts = threads.map(parts, 1, |part| own(part).filter(|&i| is_root(i)).count());
+    let mut number = memory::zeroed::<u32>(rows);
+    let (mut count, mut tasks) = (0, Vec::with_capacity(parts));
+    for ((part, to), of_part) in number.chunks_mut(PART).enumerate().zip(counts) {
+        tasks.push((part, count as u32, to));
+        count += of_part;
+    }
+    threads.each(tasks, |(part, mut next, to): (usize, u32, &mut [u32])| {
+        for (i, to) in own(part).zip(to) {
+            *to = next;
+            next += u32::from(is_root(i));
+        }
+    });
+    let set = |i: usize| if coupled[i] { number[root(&parent, i)] } else { NONE };
+    (threads.map(rows, 1024, set), count)
 }
 
 /// Joins the set that `i` was the root of with that of `j`, while other threads join others. The lower root, which is
@@ -236,7 +256,7 @@ pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<us
             inside += 1;
         }
         (0..count).for_each(|piece| start[piece + 1] += start[piece]);
-        let (mut next, mut unknowns) = (start.clone(), vec![0_u32; inside]);
+        let (mut next, mut unknowns) = (start.clone(), memory::zeroed::<u32>(inside));
         for i in range.filter(|&i| of[i] != NONE) {
             let at = &mut next[of[i] as usize];
             unknowns[*at] = i as u32;
@@ -250,7 +270,7 @@ pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<us
     for (of_task, _) in &tasks {
         start.iter_mut().zip(of_task).for_each(|(sum, own)| *sum += own);
     }
-    let mut unknowns = vec![0; start[count]];
+    let mut unknowns = memory::zeroed::<u32>(start[count]);
     let (mut left, mut pieces) = (&mut unknowns[..], Vec::with_capacity(count));
     for piece in start.windows(2) {
         let (own, others) = left.split_at_mut(piece[1] - piece[0]);
@@ -300,19 +320,12 @@ fn push_sum(to: &mut Rows, piece: u32, values: impl Iterator<Item = f64>) {
 }
 
 /// `-Z`.
-pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Result<Csr> {
+pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Csr {
     let of = &vectors.of;
-    Csr::by_rows(
-        threads,
-        [of.len(), vectors.count],
-        || (),
-        |(), i, to| {
-            if of[i] != NONE {
-                to.push(of[i], -1.0);
-            }
-            Ok(())
-        },
-    )
+    let length = |i: usize| [usize::from(of[i] != NONE)];
+    let lengths = Lengths { rows: of.len(), block_size: 1, of: length };
+    let [rows] = laid(threads, &lengths, |i, [to]| to.fill(of[i]));
+    Csr::constant(threads, rows, vectors.count, -1.0)
 }
 
 #[cfg(test)]
@@ -389,8 +402,9 @@ mod tests {
     fn walked(a: &Csr, of_box: &[u32]) -> Vec<u32> {
         let size: Vec<f64> = (0..a.rows()).map(|i| a.get(i, i).unwrap().abs()).collect();
         let (mut of, mut count) = (vec![NONE; a.rows()], 0);
+        let coupled = coupled(Threads::One, a, 0..a.rows());
         for start in 0..a.rows() {
-            if of[start] != NONE || a.row(start).0.len() == 1 {
+            if of[start] != NONE || !coupled[start] {
                 continue;
             }
             let mut left = vec![start];
@@ -399,7 +413,8 @@ mod tests {
                 for &j in a.row(i).0 {
                     let j = j as usize;
                     let ratio = size[i].max(size[j]) / size[i].min(size[j]);
-                    if ratio <= JUMP && of_box[i] == of_box[j] && of[j] == NONE {
+                    let alike = ratio <= JUMP && of_box[i] == of_box[j];
+                    if alike && coupled[j] && of[j] == NONE {
                         of[j] = count;
                         left.push(j);
                     }
@@ -425,6 +440,10 @@ mod tests {
                     rows[i].insert(j as u32, -0.5);
                     rows[j].insert(i as u32, -0.5);
                 }
+            }
+            // rows of a boundary, which others may see, keep their diagonal alone
+            for (i, row) in rows.iter_mut().enumerate().filter(|(i, _)| i % 10 == 3) {
+                row.iter_mut().filter(|(j, _)| **j != i as u32).for_each(|(_, v)| *v = 0.0);
             }
             let made = Csr::by_rows(
                 Threads::One,
