@@ -175,16 +175,16 @@ pub(super) struct Assignment {
 }
 
 impl Graph {
-    /// Chunks of about [`SMALLEST`] rows; none when nearly every entry connects two chunks of its
-    /// own, as in a random order.
+    /// Chunks of about `target` rows; none when nearly every entry connects two chunks of its own, as in a random
+    /// order.
     pub(super) fn of_chunks(
         threads: Threads,
-        pattern: PatternView,
-        sweep: Sweep,
+        (pattern, sweep): (PatternView, Sweep),
+        target: usize,
         numbers: impl Fn(usize, usize) -> u64,
     ) -> Option<Self> {
         let rows = Rows { threads, pattern, sweep };
-        let mut graph = Self::with_starts(&rows.begins_of_runs(), SMALLEST);
+        let mut graph = Self::with_starts(&rows.begins_of_runs(), target);
         let parts = rows.needs(&graph.start);
         let all: usize = parts.iter().map(|part| part.chunks.len()).sum();
         if 2 * all > pattern.entries() {
@@ -339,7 +339,8 @@ mod tests {
         let p = pattern(&a, 1);
         for (side, sweep) in [(&p.lower, Sweep::Forward), (&p.upper, Sweep::Backward)] {
             let numbers = |rows, entries| (rows + 2 * entries) as u64;
-            let chunks = |on| Graph::of_chunks(on, side.view(), sweep, numbers).expect("grid");
+            let chunks =
+                |on| Graph::of_chunks(on, (side.view(), sweep), SMALLEST, numbers).expect("grid");
             let one = chunks(Threads::One);
             assert!(one.chunks() > 2 * CHUNKS);
             assert_eq!(one.weight.iter().sum::<u64>(), numbers(p.rows(), side.entries()));
@@ -352,9 +353,13 @@ mod tests {
     fn chunks_are_whole_lines_or_equal_parts_of_one() {
         let a = matrix("poisson3d:40x3x3");
         let p = pattern(&a, 0);
-        let base =
-            Graph::of_chunks(Threads::One, p.lower.view(), Sweep::Forward, |rows, _| rows as u64)
-                .expect("grid");
+        let base = Graph::of_chunks(
+            Threads::One,
+            (p.lower.view(), Sweep::Forward),
+            SMALLEST,
+            |rows, _| rows as u64,
+        )
+        .expect("grid");
         assert_eq!(base.start[..5], [0, 13, 26, 40, 53]);
         assert_eq!(base.merged(64).start, (0..=360).step_by(40).collect::<Vec<u32>>());
         let planes = base.merged(64).merged(128);

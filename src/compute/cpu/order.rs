@@ -62,9 +62,10 @@ impl Order {
         let merged = |(graph, target): &(Graph, usize)| {
             (2 * target <= LARGEST).then(|| (graph.merged(2 * target), 2 * target))
         };
-        let smallest = Graph::of_chunks(Threads::Pool, pattern, sweep, numbers);
-        let smallest = smallest.map(|graph| (graph, SMALLEST));
-        let graphs = std::iter::successors(smallest, merged).map(|(graph, _)| graph).collect();
+        let least = smallest(pattern.row_ptr.len() - 1, threads);
+        let finest = Graph::of_chunks(Threads::Pool, (pattern, sweep), least, numbers);
+        let finest = finest.map(|graph| (graph, least));
+        let graphs = std::iter::successors(finest, merged).map(|(graph, _)| graph).collect();
         let assigned = Threads::Pool.each(graphs, |graph: Graph| {
             let assignment = graph.assign(threads);
             (graph, assignment)
@@ -334,6 +335,13 @@ fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
     (rows * (b * b + 2 * b) + entries * b * b) as u64
 }
 
+/// Rows of the smallest chunks that are tried: with a thousand chunks for each thread smaller ones are not better by
+/// more than a few percent (120^3, k = 0 to 2), and it takes longer to find who does which.
+fn smallest(rows: usize, threads: usize) -> usize {
+    const MOST: usize = 256;
+    1 << (rows / (1024 * threads)).clamp(SMALLEST, MOST).ilog2()
+}
+
 /// Rows up to which a level is cheaper on one thread than shared.
 fn serial_rows(all: u64, rows: usize, threads: usize) -> usize {
     if threads == 1 {
@@ -410,9 +418,12 @@ mod tests {
             let p = filled(grid, k);
             for (pattern, sweep, schedule) in sides(&p) {
                 for threads in [1, 2, 3, 7] {
-                    let base = Graph::of_chunks(Threads::Pool, pattern, sweep, |rows, entries| {
-                        (rows + entries) as u64
-                    })
+                    let base = Graph::of_chunks(
+                        Threads::Pool,
+                        (pattern, sweep),
+                        SMALLEST,
+                        |rows, entries| (rows + entries) as u64,
+                    )
                     .expect("grid");
                     for graph in [base.merged(40), base] {
                         let order =
@@ -472,7 +483,10 @@ mod tests {
         let scattered =
             FillPattern::new(pattern, Pattern::new(vec![0; n as usize + 1], vec![]), Vec::new());
         let [(pattern, sweep, _), _] = sides(&scattered);
-        assert!(Graph::of_chunks(Threads::Pool, pattern, sweep, |rows, _| rows as u64).is_none());
+        assert!(
+            Graph::of_chunks(Threads::Pool, (pattern, sweep), SMALLEST, |rows, _| rows as u64)
+                .is_none()
+        );
         let order = cheapest(&scattered, 8);
         assert!(order.threads[1].len() > 1);
         check(&order, pattern);
