@@ -213,6 +213,7 @@ impl<'a> Session<'a> {
         solutions: Option<&Solutions>,
     ) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
+        let unused = experiment.unused(&cases);
         let measure = self.measure(experiment)?;
         if !self.missing.is_empty() {
             let done = outputs.records();
@@ -220,6 +221,7 @@ impl<'a> Session<'a> {
             cases.retain(|c| !is_missing(&c.backend) || finished(c, &measure, &done));
         }
         notes(&experiment.remarks);
+        notes(unused);
         if repeated > 0 {
             notes([format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
         }

@@ -16,8 +16,8 @@ pub struct Axis<C, S> {
     pub choices: fn() -> Vec<String>,
     /// The value in a case, as it would be written in a flag.
     pub text: fn(&C) -> String,
-    /// See [`Axis::is_given`].
-    pub(crate) given: fn(&S) -> bool,
+    /// The values that a sweep gives, as they would be written in flags.
+    pub(crate) given: fn(&S) -> Option<Vec<String>>,
     /// See [`Axis::set`].
     pub(crate) set: fn(&mut S, &[String]) -> Result<Vec<String>>,
 }
@@ -34,7 +34,7 @@ impl<C, S> Axis<C, S> {
 
     /// Whether `sweep` has values for this axis.
     pub(crate) fn is_given(&self, sweep: &S) -> bool {
-        (self.given)(sweep)
+        (self.given)(sweep).is_some()
     }
 }
 
@@ -83,7 +83,7 @@ macro_rules! axes {
                 help: $help,
                 choices: $choices,
                 text: |case| ($text)(&case.$field),
-                given: |sweep| sweep.$field.is_some(),
+                given: |sweep| Some(sweep.$field.as_ref()?.iter().map($text).collect()),
                 set: |sweep, words| {
                     let (values, repeated) = $crate::config::axes::values(words, $parse)?;
                     sweep.$field = Some(values);

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use itertools::Itertools;
+
 use crate::base::error::{Error, Place, Result};
 use crate::base::external::external;
 use crate::base::status::Status;
 use crate::case::Case;
+use crate::config::axes::Axis;
 use crate::config::measure::MeasureOptions;
 use crate::config::peer::{self, Peer};
 use crate::config::sweep::Declared;
@@ -116,6 +119,22 @@ impl Experiment {
         };
         let runs = |r: &Record| records.iter().any(|other| !cannot(&other) && alike(r, other));
         records.iter().filter(cannot).filter(|r| by_all(r) && runs(r)).collect()
+    }
+
+    /// Settings with their values that none of the `cases` has, as whatever runs them does not use the setting.
+    pub(crate) fn unused(&self, cases: &[Case]) -> Vec<String> {
+        let plain = Case::default();
+        let without_use = |sweep: &Sweep, axis: &Axis<Case, Sweep>| {
+            let values = (axis.given)(sweep)?;
+            let default = (axis.text)(&plain);
+            let unused =
+                !values.contains(&default) && cases.iter().all(|case| (axis.text)(case) == default);
+            unused.then(|| {
+                format!("`{}` {}: nothing that is run uses it", axis.name, values.join(","))
+            })
+        };
+        let of_each = |sweep| AXES.iter().filter_map(move |axis| without_use(sweep, axis));
+        self.sweeps.iter().flat_map(of_each).unique().collect()
     }
 
     /// All cases in order, each once; second, how many were dropped as repetitions.

@@ -184,7 +184,20 @@ fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
 }
 
 #[test]
-fn the_way_of_triangular_solves_is_recorded() {
+fn settings_that_nothing_uses_are_said() {
+    let run = |more: &[&str]| {
+        let mut command = bilu(&["run", "--matrix", "poisson3d:5", "--quiet"]);
+        text(&ran(command.args(more), 0).stderr).to_owned()
+    };
+    let trisolve = "note: `trisolve` levels,spsv: nothing that is run uses it\n";
+    assert_eq!(run(&["--backend", "cpu", "--trisolve", "levels,spsv"]), trisolve);
+    let style = "note: `fgbilu-style` cl: nothing that is run uses it\n";
+    assert_eq!(run(&["--fgbilu-style", "cl", "--precond", "jacobi"]), style);
+    assert_eq!(run(&["--trisolve", "auto", "--fill", "0,1"]), "");
+}
+
+#[test]
+fn the_variant_of_triangular_solves_is_recorded() {
     if let Err(why) = compute::available("cuda") {
         eprintln!("skipped: {why}");
         return;
@@ -200,7 +213,7 @@ fn the_way_of_triangular_solves_is_recorded() {
         chosen.map(|r| r.factor.trisolve_used).collect()
     };
     let used = of("bilu");
-    assert!(used[0].is_some_and(|way| way != Trisolve::AUTO), "{used:?}");
+    assert!(used[0].is_some_and(|variant| variant != Trisolve::AUTO), "{used:?}");
     assert_eq!(used[1..], [Some(Trisolve::LEVELS), Some(Trisolve::SYNCFREE)]);
     assert_eq!(of("jacobi"), [None; 3]);
     assert!(records.iter().all(|r| r.environment.device.contains("CUDA ")));
