@@ -187,7 +187,7 @@ fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
 fn settings_that_nothing_uses_are_said() {
     let run = |more: &[&str]| {
         let mut command = bilu(&["run", "--matrix", "poisson3d:5", "--quiet"]);
-        text(&ran(command.args(more), 0).stderr).to_owned()
+        text(&ran(command.args(more), 0).stderr)
     };
     let trisolve = "note: `trisolve` levels,spsv: nothing that is run uses it\n";
     assert_eq!(run(&["--backend", "cpu", "--trisolve", "levels,spsv"]), trisolve);
