@@ -3,8 +3,8 @@
 use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::base::error::{Error, Result};
 
-use super::convdiff3d::SEVEN_POINT;
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
+use super::convdiff3d::{CENTRE, LOWER, SEVEN_POINT};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece};
 use super::splitmix::{mix, uniform};
 use super::stencil;
 
@@ -34,14 +34,8 @@ pub(super) static GENERATOR: Generator = Generator {
     check: |arguments| {
         stencil::entries(arguments.size, &SEVEN_POINT, species(arguments)?).map(drop)
     },
-    order: |arguments| Ok(points(arguments)? * species(arguments)?),
     build,
 };
-
-/// Places of a cell's own block and of the faces among the seven points: the lower and the upper
-/// neighbour in x, y and z.
-const CENTRE: usize = 3;
-const LOWER: [usize; 3] = [2, 1, 0];
 
 fn species(arguments: &Arguments) -> Result<usize> {
     Ok(GENERATOR.whole(arguments, "b", 1, MAX_BLOCK_SIZE as u64)? as usize)
@@ -60,7 +54,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let coefficients = Coefficients { size, b, seed, reaction };
     let fill = |cell: [usize; 3], k: usize, block: &mut [f64]| coefficients.block(cell, k, block);
     let made = stencil::block_matrix(size, &SEVEN_POINT, b, piece, fill)?;
-    Ok(made.on(size, b == 1, None))
+    Ok(Generated { symmetric: b == 1, ..made })
 }
 
 /// The random fields D and R.

@@ -2,7 +2,7 @@
 
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word};
 use super::splitmix::{mix, uniform};
 use crate::base::error::{Error, Result};
 use crate::symbolic::stencil::coordinates;
@@ -33,7 +33,6 @@ pub(super) static GENERATOR: Generator = Generator {
         check_seven_points(arguments)?;
         bubbles(arguments).map(drop)
     },
-    order: points,
     build,
 };
 

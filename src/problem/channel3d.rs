@@ -2,8 +2,8 @@
 
 use crate::base::error::{Error, Result};
 
-use super::convdiff3d::SEVEN_POINT;
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
+use super::convdiff3d::{CENTRE, LOWER, SEVEN_POINT};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece};
 use super::splitmix::{mix, uniform};
 use super::stencil;
 
@@ -78,7 +78,6 @@ pub(super) static GENERATOR: Generator = Generator {
     check: |arguments| {
         stencil::entries(arguments.size, &SEVEN_POINT, unknowns_of_cell(arguments)?).map(drop)
     },
-    order: |arguments| Ok(points(arguments)? * unknowns_of_cell(arguments)?),
     build,
 };
 
@@ -96,9 +95,6 @@ const MOST: usize = 6;
 const P: usize = 3;
 const K: usize = 4;
 const OMEGA: usize = 5;
-/// Place of a cell's own block and of its lower neighbours in x, y and z among the seven points.
-const CENTRE: usize = 3;
-const LOWER: [usize; 3] = [2, 1, 0];
 /// The wall-normal axis.
 const Y: usize = 1;
 
@@ -125,8 +121,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
             first += unknowns;
         }
     };
-    let made = stencil::block_matrix(size, &SEVEN_POINT, n, piece, fill)?;
-    Ok(made.on(size, false, None))
+    stencil::block_matrix(size, &SEVEN_POINT, n, piece, fill)
 }
 
 fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {

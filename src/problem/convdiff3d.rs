@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset};
 use super::stencil;
 
 /// Central differences on a box of NX x NY x NZ points with Dirichlet boundary, x fastest.
@@ -29,13 +29,15 @@ pub(super) static GENERATOR: Generator = Generator {
         remark: "twin of atmosmodd: its size, grid and entry count with made-up coefficients",
     }],
     check: check_seven_points,
-    order: points,
     build,
 };
 
 /// The seven points in the order of their columns.
 pub(super) const SEVEN_POINT: [[i64; 3]; 7] =
     [[0, 0, -1], [0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]];
+/// Place of the cell itself among them, and of its lower neighbours in x, y and z; the upper ones follow.
+pub(super) const CENTRE: usize = 3;
+pub(super) const LOWER: [usize; 3] = [2, 1, 0];
 
 /// Refuses a box with too many couplings to neighbours.
 pub(super) fn check_seven_points(arguments: &Arguments) -> Result<()> {
@@ -55,5 +57,5 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let above = |d: usize| -c[d] * (1.0 - p[d]);
     let values = [below(2), below(1), below(0), diagonal, above(0), above(1), above(2)];
     let made = stencil::matrix(arguments.size, &SEVEN_POINT, piece, |_, k| values[k])?;
-    Ok(made.on(arguments.size, p == [0.0; 3], None))
+    Ok(Generated { symmetric: p == [0.0; 3], ..made })
 }

@@ -1,6 +1,6 @@
 //! Diffusion `-div(kappa grad p) = f` with jumps: cell-centred finite volumes on a box of unit cells.
 
-use super::convdiff3d::SEVEN_POINT;
+use super::convdiff3d::{CENTRE, SEVEN_POINT};
 use super::generator::{Generated, Piece};
 use super::splitmix::uniform;
 use super::stencil;
@@ -53,8 +53,6 @@ pub(super) struct Diffusion<'a> {
 
 /// Lower and upper neighbour of the seven points in x, y and z.
 const NEIGHBOURS: [[usize; 2]; 3] = [[2, 4], [1, 5], [0, 6]];
-/// Place of the cell itself.
-const CENTRE: usize = 3;
 
 impl Diffusion<'_> {
     /// The system: faces have the harmonic mean of their cells' coefficients, boundary faces twice the
@@ -76,7 +74,7 @@ impl Diffusion<'_> {
             columns.iter().zip(values).map(|(&j, v)| v * x(j)).sum()
         };
         let rhs = (0..made.matrix.rows()).map(of_row).collect();
-        Ok(made.on(self.size, true, Some(rhs)))
+        Ok(Generated { symmetric: true, rhs: Some(rhs), ..made })
     }
 }
 

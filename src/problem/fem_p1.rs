@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset};
 use super::stencil;
 
 /// `M + dt K` of P1 elements on NX x NY nodes with spacing `h = 1 / (NX - 1)` in both directions
@@ -20,7 +20,6 @@ pub(super) static GENERATOR: Generator = Generator {
         remark: "twin of parabolic_fem: its size and entry count with made-up values",
     }],
     check: |arguments| stencil::entries(arguments.size, &SEVEN_NODES, 1).map(drop),
-    order: points,
     build,
 };
 
@@ -41,7 +40,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     }
     let value = |p: [usize; 3], k: usize| entry(p, k, [nx, ny], dt);
     let made = stencil::matrix(size, &SEVEN_NODES, piece, value)?;
-    Ok(made.on(size, true, None))
+    Ok(Generated { symmetric: true, ..made })
 }
 
 /// Sum over the triangles that share the coupling.

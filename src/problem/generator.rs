@@ -27,8 +27,6 @@ pub struct Generator {
     pub presets: &'static [Preset],
     /// Refuses a size for which no process has the matrix as a whole, at once however large it is.
     pub check: fn(&Arguments) -> Result<()>,
-    /// Order of the matrix.
-    pub order: fn(&Arguments) -> Result<usize>,
     /// Makes a piece of the matrix; its rows do not depend on what else is made.
     pub build: fn(&Arguments, Piece) -> Result<Generated>,
 }
@@ -139,15 +137,6 @@ impl Arguments {
     pub fn word(&self, key: &str) -> &str {
         &self.words.iter().find(|v| v.0 == key).expect("a word of the generator").1
     }
-}
-
-/// Points of the grid: the order of a matrix with one unknown for each.
-///
-/// # Errors
-/// None.
-#[allow(clippy::unnecessary_wraps, reason = "a field of generators")]
-pub(super) fn points(arguments: &Arguments) -> Result<usize> {
-    Ok(arguments.size.iter().product())
 }
 
 /// Most unknowns and entries of a process: indices have 32 bits.

@@ -2,7 +2,7 @@
 
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word};
 use super::splitmix::mix;
 use crate::base::error::{Error, Result};
 
@@ -24,7 +24,6 @@ pub(super) static GENERATOR: Generator = Generator {
     }],
     presets: &[],
     check: check_seven_points,
-    order: points,
     build,
 };
 

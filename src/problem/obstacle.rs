@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::obstacle::{Case, Problem};
 
 use super::convdiff3d::{SEVEN_POINT, check_seven_points};
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece};
 use super::stencil;
 
 /// `A + I/k` on M x M x M points with Dirichlet boundary, x fastest: the diagonal
@@ -25,7 +25,6 @@ pub(super) static GENERATOR: Generator = Generator {
     words: &[],
     presets: &[],
     check,
-    order: points,
     build,
 };
 
@@ -56,7 +55,7 @@ fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let force = |point: usize| problem.force([point % m, point / m % m, point / m / m]);
     let made = stencil::matrix(arguments.size, &SEVEN_POINT, piece, |_, k| values[k])?;
     let rhs = piece.of(m * m * m).map(force).collect();
-    Ok(made.on(arguments.size, true, Some(rhs)))
+    Ok(Generated { symmetric: true, rhs: Some(rhs), ..made })
 }
 
 #[cfg(test)]

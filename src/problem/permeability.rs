@@ -3,7 +3,7 @@
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
 use super::field;
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word};
 use super::splitmix::mix;
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
@@ -40,7 +40,6 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     presets: &[],
     check: check_seven_points,
-    order: points,
     build,
 };
 

@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 
 use super::convdiff3d::{SEVEN_POINT, check_seven_points};
-use super::generator::{Arguments, Generated, Generator, Piece, points};
+use super::generator::{Arguments, Generated, Generator, Piece};
 use super::stencil;
 
 /// 7-point differences on NX x NY x NZ points with Dirichlet boundary, x fastest: diagonal 6, the
@@ -16,12 +16,11 @@ pub(super) static GENERATOR: Generator = Generator {
     words: &[],
     presets: &[],
     check: check_seven_points,
-    order: points,
     build,
 };
 
 fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let values = [-1.0, -1.0, -1.0, 6.0, -1.0, -1.0, -1.0];
     let made = stencil::matrix(arguments.size, &SEVEN_POINT, piece, |_, k| values[k])?;
-    Ok(made.on(arguments.size, true, None))
+    Ok(Generated { symmetric: true, ..made })
 }

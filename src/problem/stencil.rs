@@ -14,29 +14,8 @@ use super::generator::{Generated, Piece};
 /// Grid lines are written in pieces of about this many entries.
 const PIECE: usize = 1 << 16;
 
-/// Rows of a matrix.
-#[derive(Debug)]
-pub(super) struct Made {
-    /// The rows; their columns are numbered from `columns` on.
-    pub matrix: Csr,
-    /// Number of the first row.
-    pub first: usize,
-    /// Number of the first column.
-    pub columns: usize,
-    /// Order of the whole matrix.
-    pub order: usize,
-}
-
-impl Made {
-    /// The piece of a system on a grid.
-    pub(super) fn on(self, grid: [usize; 3], symmetric: bool, rhs: Option<Vec<f64>>) -> Generated {
-        let Self { matrix, first, columns, order } = self;
-        Generated { matrix, first, columns, order, grid, symmetric, rhs }
-    }
-}
-
 /// A piece of the matrix with entry `value([x, y, z], k)` between each point and its neighbour at
-/// `offsets[k]`, where that lies on the grid of the given size; x is fastest.
+/// `offsets[k]`, where that lies on the grid of the given size; x is fastest. Not marked as symmetric.
 ///
 /// The offsets must be sorted by z, y, x, so that columns increase.
 ///
@@ -47,7 +26,7 @@ pub(super) fn matrix(
     offsets: &[[i64; 3]],
     piece: Piece,
     value: impl Fn([usize; 3], usize) -> f64 + Sync,
-) -> Result<Made> {
+) -> Result<Generated> {
     block_matrix(size, offsets, 1, piece, |point, k, block| block[0] = value(point, k))
 }
 
@@ -62,7 +41,7 @@ pub(super) fn block_matrix(
     b: usize,
     piece: Piece,
     fill: impl Fn([usize; 3], usize, &mut [f64]) + Sync,
-) -> Result<Made> {
+) -> Result<Generated> {
     let all = size.iter().product();
     let part = Part { size, offsets, b, points: piece.of(all) };
     let shifts = part.shifts();
@@ -87,7 +66,8 @@ pub(super) fn block_matrix(
     let rows = part.cut(&mut row_ptr[1..], &mut col_ind, &mut values);
     Threads::Pool.each(rows, |rows| part.write(rows, &shifts, near.start, &fill));
     let matrix = Csr::new(n, near.len() * b, row_ptr, col_ind, values)?;
-    Ok(Made { matrix, first: part.points.start * b, columns: near.start * b, order: all * b })
+    let (first, columns, order) = (part.points.start * b, near.start * b, all * b);
+    Ok(Generated { matrix, first, columns, order, grid: size, symmetric: false, rhs: None })
 }
 
 /// The points of a grid whose rows are made.

@@ -10,7 +10,7 @@ mod system;
 mod time;
 mod wells;
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word};
 use crate::base::error::{Error, Result};
 use assemble::{Arrangement, assemble, check_box};
 use flow::Flow;
@@ -95,19 +95,8 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     presets: &[],
     check: |arguments| check_box(arguments.size, unknowns_of_cell(arguments)?),
-    order,
     build,
 };
-
-/// Unknowns of all cells, and of the wells where they are kept.
-fn order(arguments: &Arguments) -> Result<usize> {
-    let wells = match (arguments.word("rows"), arguments.word("at")) {
-        ("eliminated", _) => 0,
-        (_, "") => arguments.get("wells") as usize,
-        (_, listed) => listed.split('+').count(),
-    };
-    Ok(points(arguments)? * unknowns_of_cell(arguments)? + wells)
-}
 
 fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     match unknowns_of_cell(arguments)? {
