@@ -78,9 +78,18 @@ fn measured(
         // one solution at a time
         *u = None;
         let (outcome, last) = match case.backend.as_str() {
+            #[cfg(feature = "cuda")]
             "cuda" => on_gpus(case, &problem, limits, measure.keep, record)?,
-            MPI => (on_ranks(case, &problem, limits, record)?, None),
-            MPI_CUDA => (on_ranks_with_gpus(case, &problem, limits, record)?, None),
+            #[cfg(not(feature = "cuda"))]
+            "cuda" => return Err(without_cuda()),
+            #[cfg(feature = "mpi")]
+            MPI => on_ranks(case, &problem, limits, record)?,
+            #[cfg(all(feature = "mpi", feature = "cuda"))]
+            MPI_CUDA => on_ranks_with_gpus(case, &problem, limits, record)?,
+            #[cfg(all(feature = "mpi", not(feature = "cuda")))]
+            MPI_CUDA => return Err(without_cuda()),
+            #[cfg(not(feature = "mpi"))]
+            MPI | MPI_CUDA => return Err(crate::obstacle::no_mpi()),
             _ => on_threads(case, &problem, limits, measure.keep, record)?,
         };
         *u = last;
@@ -230,8 +239,8 @@ fn on_gpus(
 }
 
 #[cfg(not(feature = "cuda"))]
-fn on_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: bool, _: &mut Record) -> Result<Ended> {
-    Err(Error::run("this program was built without the feature `cuda`"))
+fn without_cuda() -> Error {
+    Error::run("this program was built without the feature `cuda`")
 }
 
 #[cfg(feature = "mpi")]
@@ -240,7 +249,7 @@ fn on_ranks(
     problem: &Problem,
     limits: Limits<'_>,
     record: &mut Record,
-) -> Result<Outcome> {
+) -> Result<Ended> {
     use crate::obstacle::mpi;
     let world = mpi::world()?;
     let split = split(case, world.size(), "ranks")?;
@@ -253,9 +262,9 @@ fn on_ranks(
 
 /// Adds the times of a run on ranks to the record.
 #[cfg(feature = "mpi")]
-fn of_ranks(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Outcome {
+fn of_ranks(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Ended {
     record.environment.threads = split.count();
-    recorded(ran, split, copy_gbps.or(record.cost.copy_gbps), record).0
+    recorded(ran, split, copy_gbps.or(record.cost.copy_gbps), record)
 }
 
 #[cfg(all(feature = "mpi", feature = "cuda"))]
@@ -264,7 +273,7 @@ fn on_ranks_with_gpus(
     problem: &Problem,
     limits: Limits<'_>,
     record: &mut Record,
-) -> Result<Outcome> {
+) -> Result<Ended> {
     use crate::obstacle::cuda::{RankNode, check_rank_memory, device_of};
     use crate::obstacle::mpi;
     let world = mpi::world()?;
@@ -286,19 +295,4 @@ fn on_ranks_with_gpus(
     record.iteration.transport_used = used.map(str::to_owned);
     record.environment.device = format!("{} ranks, {}", world.size(), device.describe());
     Ok(of_ranks(ran, split, copy_gbps, record))
-}
-
-#[cfg(all(feature = "mpi", not(feature = "cuda")))]
-fn on_ranks_with_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
-    Err(Error::run("this program was built without the feature `cuda`"))
-}
-
-#[cfg(not(feature = "mpi"))]
-fn on_ranks_with_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
-    Err(crate::obstacle::no_mpi())
-}
-
-#[cfg(not(feature = "mpi"))]
-fn on_ranks(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
-    Err(crate::obstacle::no_mpi())
 }

@@ -19,11 +19,6 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// All of a grid.
-    pub fn whole(m: usize) -> Self {
-        Self { m, y: 0..m, z: 0..m }
-    }
-
     /// The part of node `number`; y is the faster direction.
     pub(crate) fn of_node(m: usize, split: Split, number: usize) -> Self {
         let y = Split::range(m, split.y, number % split.y);
@@ -139,9 +134,9 @@ mod tests {
             assert_eq!(layout.len(), 8 * (extent.y.len() + 2) * (extent.z.len() + 2));
         }
         assert_eq!(points, 49);
-        assert_eq!(Layout::of(&Extent::whole(8)).pitch, 16);
+        assert_eq!(Layout::of(&Extent::of_node(8, Split::WHOLE, 0)).pitch, 16);
         assert_eq!(Extent::of_node(7, split, 3), Extent { m: 7, y: 3..7, z: 2..4 });
-        let extent = Extent::whole(3);
+        let extent = Extent::of_node(3, Split::WHOLE, 0);
         let mut field = Field::zeros(Layout::of(&extent)).unwrap();
         field.each(&extent, |[x, y, z], v| *v = (100 * z + 10 * y + x) as f64);
         assert_eq!(field.values()[..7], [0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 20.0]);

@@ -178,11 +178,6 @@ impl Problem {
         (y[at[1]] * z[at[2]]) * x[at[0]]
     }
 
-    /// Values of u back to those of v at a point: `e^a`.
-    pub fn growth(&self, at: [usize; 3]) -> f64 {
-        self.damping.as_ref().map_or(1.0, |[x, y, z]| 1.0 / ((x[at[0]] * y[at[1]]) * z[at[2]]))
-    }
-
     /// XXH3 (64 bits) of what is solved: size, coefficients, the source and e^-a by direction, and the bound
     /// along the axes and the diagonal of the cube; u is 0 on the boundary. 16 hexadecimal digits.
     pub fn hash(&self) -> String {
@@ -383,13 +378,12 @@ mod tests {
         let a = (1.0 * 0.2 - 2.0 * 0.3 + 0.5 * 0.4) / 0.4;
         let at = [1, 2, 3];
         assert!((p.floor(at) - -0.25 * f64::exp(-a)).abs() < 1e-14);
-        assert!((p.growth(at) - f64::exp(a)).abs() < 1e-14);
         assert_eq!(p.flat_floor(), None);
         let plain = problem(|_| {});
         assert!((p.force(at) - f64::exp(-a) * plain.force(at)).abs() < 1e-14);
         let more = p.coefficients.centre - plain.coefficients.centre;
         assert!((more - 5.25 / 0.8).abs() < 1e-9);
-        assert_eq!((plain.flat_floor(), plain.growth(at)), (Some(0.0), 1.0));
+        assert_eq!(plain.flat_floor(), Some(0.0));
         let none = problem(|case| case.obstacle = "none".into());
         assert_eq!(
             (none.flat_floor(), none.floor(at)),
