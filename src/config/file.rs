@@ -11,7 +11,7 @@ use crate::base::parse::{number, pieces, whole};
 use crate::config::figure::figure;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
-use crate::config::published::{Device, PublishedSpec};
+use crate::config::published::Device;
 use crate::config::source::{Entry, Source, text};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
 use crate::config::{Experiment, History, Phases, Published, keys};
@@ -101,32 +101,34 @@ fn sweep(
 
 fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Published> {
     let span = value.span();
-    let (mut spec, mut csv_span) = (PublishedSpec::default(), span.clone());
+    let mut published = Published { tolerance_percent: 5.0, ..Published::default() };
+    let (mut csv, mut csv_span) = (String::new(), span.clone());
+    let (mut columns, mut iterations) = (Vec::new(), String::new());
     for (key, value) in source.table(value, "a table")? {
         match &**key.get_ref() {
-            "csv" => (spec.csv, csv_span) = (source.string(&value)?, value.span()),
-            "citation" => spec.citation = source.string(&value)?,
-            "keys" => spec.keys = key_columns(source, value)?,
-            "iterations" => spec.iterations = source.string(&value)?,
+            "csv" => (csv, csv_span) = (source.string(&value)?, value.span()),
+            "citation" => published.citation = source.string(&value)?,
+            "keys" => (published.keys, columns) = key_columns(source, value)?.into_iter().unzip(),
+            "iterations" => iterations = source.string(&value)?,
             "tolerance-percent" => {
                 let percent = |text: &str| number(text, "0 to 100", |v| (0.0..=100.0).contains(&v));
-                spec.tolerance_percent = source.parsed(&value, percent)?;
+                published.tolerance_percent = source.parsed(&value, percent)?;
             }
-            "slow" => spec.slow = Some(device(source, value, true)?),
-            "fast" => spec.fast = Some(device(source, value, true)?),
+            "slow" => published.slow = Some(device(source, value, true)?),
+            "fast" => published.fast = Some(device(source, value, true)?),
             _ => return Err(source.unknown(&key, "key", &keys::PUBLISHED.names())),
         }
     }
-    let given = [
-        ("csv", !spec.csv.is_empty()),
-        ("keys", !spec.keys.is_empty()),
-        ("iterations", !spec.iterations.is_empty()),
+    let lacking = [
+        ("csv", csv.is_empty()),
+        ("keys", columns.is_empty()),
+        ("iterations", iterations.is_empty()),
     ];
-    if let Some((name, _)) = given.iter().find(|(_, given)| !given) {
+    if let Some((name, _)) = lacking.iter().find(|(_, lacking)| *lacking) {
         return Err(source.error(span, Error::input(format!("[published] lacks `{name}`"))));
     }
-    let text = (source.beside)(&spec.csv).map_err(|e| source.error(csv_span, e))?;
-    Published::read(&spec, &text)
+    let text = (source.beside)(&csv).map_err(|e| source.error(csv_span, e))?;
+    published.read(&csv, &text, (&columns, &iterations))
 }
 
 fn history(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<History> {

@@ -17,39 +17,6 @@ pub struct Device {
     pub backend: String,
 }
 
-/// How to read the CSV file.
-#[derive(Clone, Debug)]
-pub struct PublishedSpec {
-    /// File, relative to the experiment.
-    pub csv: String,
-    /// Source of the values.
-    pub citation: String,
-    /// Settings that key a row, each with its column.
-    pub keys: Vec<(&'static Axis, String)>,
-    /// Column of the iteration counts.
-    pub iterations: String,
-    /// Iteration counts agree within this many percent.
-    pub tolerance_percent: f64,
-    /// The device whose time is divided.
-    pub slow: Option<Device>,
-    /// The device whose time divides.
-    pub fast: Option<Device>,
-}
-
-impl Default for PublishedSpec {
-    fn default() -> Self {
-        Self {
-            csv: String::new(),
-            citation: String::new(),
-            keys: Vec::new(),
-            iterations: String::new(),
-            tolerance_percent: 5.0,
-            slow: None,
-            fast: None,
-        }
-    }
-}
-
 /// One published row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
@@ -71,7 +38,7 @@ impl PublishedRow {
 }
 
 /// Published results of one table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     /// Source of the values.
     pub citation: String,
@@ -88,49 +55,45 @@ pub struct Published {
 }
 
 impl Published {
-    /// Reads the CSV text.
-    pub fn read(spec: &PublishedSpec, text: &str) -> Result<Self> {
-        let (header, records) = csv::read(&spec.csv, text)?;
+    /// Takes the rows from CSV text with these columns: one for each of the keys, and that of the iteration counts.
+    /// `file` is the name for errors.
+    pub fn read(
+        mut self,
+        file: &str,
+        text: &str,
+        (keys, iterations): (&[String], &str),
+    ) -> Result<Self> {
+        let (header, records) = csv::read(file, text)?;
         let column = |name: &str| {
             header.iter().position(|c| c == name).ok_or_else(|| {
                 let known = header.iter().collect::<Vec<_>>().join(", ");
                 let error = Error::input(format!("no column `{name}`"));
-                error.at(&spec.csv, 1, None).hint(format!("columns: {known}"))
+                error.at(file, 1, None).hint(format!("columns: {known}"))
             })
         };
-        let keys: Vec<usize> =
-            spec.keys.iter().map(|(_, name)| column(name)).collect::<Result<_>>()?;
-        let iterations = column(&spec.iterations)?;
+        let keys: Vec<usize> = keys.iter().map(|name| column(name)).collect::<Result<_>>()?;
+        let iterations = column(iterations)?;
         let seconds = |device: &Option<Device>| {
             device.as_ref().map(|device| column(&device.seconds)).transpose()
         };
-        let (slow, fast) = (seconds(&spec.slow)?, seconds(&spec.fast)?);
+        let (slow, fast) = (seconds(&self.slow)?, seconds(&self.fast)?);
 
         let row = |(line, record): (usize, ::csv::StringRecord)| {
-            let key = keys.iter().zip(&spec.keys);
+            let key = keys.iter().zip(&self.keys);
             let seconds =
                 |column: Option<usize>| column.map(|i| csv::positive(&record[i])).transpose();
             let read = || {
                 Ok(PublishedRow {
-                    key: key
-                        .map(|(&i, (axis, _))| axis.canonical(&record[i]))
-                        .collect::<Result<_>>()?,
+                    key: key.map(|(&i, axis)| axis.canonical(&record[i])).collect::<Result<_>>()?,
                     iterations: whole(&record[iterations], 1, usize::MAX)?,
                     slow_s: seconds(slow)?,
                     fast_s: seconds(fast)?,
                 })
             };
-            read().map_err(|e: Error| e.at(&spec.csv, line, None))
+            read().map_err(|e: Error| e.at(file, line, None))
         };
-        let rows = records.into_iter().map(row).collect::<Result<_>>()?;
-        Ok(Self {
-            citation: spec.citation.clone(),
-            keys: spec.keys.iter().map(|(axis, _)| *axis).collect(),
-            tolerance_percent: spec.tolerance_percent,
-            slow: spec.slow.clone(),
-            fast: spec.fast.clone(),
-            rows,
-        })
+        self.rows = records.into_iter().map(row).collect::<Result<_>>()?;
+        Ok(self)
     }
 
     /// The published row of a case.
@@ -145,24 +108,18 @@ mod tests {
     use super::*;
     use crate::config::sweep::axis;
 
-    fn spec() -> PublishedSpec {
-        PublishedSpec {
-            csv: "p.csv".into(),
-            keys: vec![
-                (axis("block-size").unwrap(), "b".into()),
-                (axis("fill").unwrap(), "k".into()),
-            ],
-            iterations: "its".into(),
-            slow: Some(Device { seconds: "cpu".into(), ..Device::default() }),
-            fast: Some(Device { seconds: "gpu".into(), ..Device::default() }),
-            ..PublishedSpec::default()
-        }
+    fn read(text: &str) -> Result<Published> {
+        let device = |column: &str| Some(Device { seconds: column.into(), ..Device::default() });
+        let keys = ["block-size", "fill"].map(|name| axis(name).unwrap()).to_vec();
+        let published =
+            Published { keys, slow: device("cpu"), fast: device("gpu"), ..Published::default() };
+        published.read("p.csv", text, (&["b", "k"].map(str::to_owned), "its"))
     }
 
     #[test]
     fn rows_are_found_by_their_settings() {
         let text = "b, k, gpu, cpu, its\n1,0,2.0,13.0,240\n2,1,2.5,10.0,80\n";
-        let published = Published::read(&spec(), text).unwrap();
+        let published = read(text).unwrap();
         let case = Case { block_size: 2, fill: 1, ..Case::default() };
         let row = published.find(&case).unwrap();
         assert_eq!((row.iterations, row.speedup()), (80, Some(4.0)));
@@ -171,7 +128,7 @@ mod tests {
 
     #[test]
     fn bad_rows_are_named_by_line() {
-        let message = |text| Published::read(&spec(), text).unwrap_err().to_string();
+        let message = |text| read(text).unwrap_err().to_string();
         assert_eq!(
             message("b,k,gpu,cpu,its\n1,0,2,13,240\n1,x,2,13,240\n"),
             "p.csv:3: `x` is not a whole number"
