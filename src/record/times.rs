@@ -161,6 +161,12 @@ impl Times {
         Some(median(self.solve_s?, ends, self.solve_interval, self.repetitions))
     }
 
+    /// The time of each of these iterations of the solve.
+    pub(crate) fn set_iterations(&mut self, iterations: usize) {
+        let each = |s: f64| 1e3 * s / iterations as f64;
+        self.ms_per_iteration = self.solve_s.filter(|_| iterations > 0).map(each);
+    }
+
     /// Sets the median solve and its interval or range; of the medians of rounds if `of_rounds`.
     pub(crate) fn set_solve(&mut self, solve: &Median, of_rounds: bool) {
         let (low, high) = solve.ends();

@@ -22,7 +22,7 @@ use crate::compute::distributed::moves::values;
 use crate::compute::distributed::part::Part;
 use crate::compute::distributed::{Distributed, Local};
 use crate::compute::krylov::{Outcome, Projection, Stop, System, Transposed};
-use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::methods::precond::{Ready, Setup};
@@ -216,7 +216,7 @@ impl Job<'_> {
         let with_transposed = solver::needs_transposed(&case.solver);
         let (matrix, other) = self.store_rows(k, part, with_transposed)?;
         let (m, other_m) = self.set_up_subdomains(k, part, setup, exactly, with_transposed)?;
-        self.record_size(k, &*m);
+        self.record_size(m.size(k));
         let coarse = self.coarse_space(k, part)?;
 
         // all ranks agree on the limit
@@ -255,18 +255,6 @@ impl Job<'_> {
         }
         self.record.division.rank_memory_bytes = largest_peak(k);
         Ok(())
-    }
-
-    /// Records the size of the factors.
-    pub(super) fn record_size<L: Local>(
-        &mut self,
-        k: &Distributed<L>,
-        m: &dyn Preconditioner<Distributed<L>>,
-    ) {
-        let stored = self.record.size.matrix_blocks * self.case.block_size.pow(2);
-        let factor = m.size(k);
-        let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
-        self.record.factor = FactorSize { fill_ratio, ..factor };
     }
 
     /// Products alone, with what they exchange.

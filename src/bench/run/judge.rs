@@ -2,7 +2,6 @@
 
 use super::range::Scaled;
 use super::scaling::Given;
-use super::watch::History;
 use super::{Job, range, several, verdict};
 use crate::compute::Operations;
 use crate::compute::krylov::Outcome;
@@ -22,9 +21,9 @@ impl Job<'_> {
     }
 
     /// Records the residuals of a solve.
-    pub(super) fn keep_history(&mut self, history: History) {
+    pub(super) fn keep_history(&mut self, norms: impl IntoIterator<Item = f64>) {
         let exponent = self.monitored_exponent();
-        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
+        let norms = norms.into_iter().map(|norm| range::times(norm, exponent));
         // files hold finite numbers alone
         self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
     }

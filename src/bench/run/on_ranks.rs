@@ -8,7 +8,7 @@ use super::divided::{Arranged, Divided, Exactly, Numbering, Places};
 use super::no_result::together;
 use super::phases::{self, PhaseClock, Stopwatch};
 use super::refill::{Kept, Source};
-use super::sequence::{Kernels, Lag, SCALED, Steps, each, none};
+use super::sequence::{Kernels, Lag, Steps, each, none};
 use super::step::Step;
 use super::task::{SetupOf, StepTask, Task, Whole, announce, tell};
 use super::{Job, NoResult, Solved, Stage};
@@ -26,10 +26,9 @@ use crate::compute::krylov::{Projection, System, Transposed};
 use crate::compute::{Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::pattern::count_blocks;
-use crate::matrix::{Csr, Equilibration, inverse};
+use crate::matrix::{Csr, Equilibration};
 use crate::methods::precond;
 use crate::methods::schwarz::Renewed;
-use crate::methods::schwarz::order::Ordered;
 use crate::methods::solver;
 use crate::record::Record;
 use crate::record::schema::{Division, SetupDone};
@@ -229,13 +228,7 @@ impl<L: Local + 'static> Leader<L> {
         let Some(last) = before.filter(|_| alike) else {
             let blocks = count_blocks(Threads::Pool, &a);
             job.record.size.matrix_blocks = blocks;
-            let Ordered { divided, elimination, used } =
-                job.ordered(self.of_rank.communicator.size())?;
-            let numbers =
-                divided.order.map(|order| inverse(&order).into_iter().map(u64::from).collect());
-            let size = job.record.size.clone();
-            let scaling = job.system.scaling;
-            let whole = Whole { starts: divided.starts, elimination, used, size, scaling };
+            let (whole, numbers) = job.ordered(self.of_rank.communicator.size())?;
             let division = job.record.division.clone();
             let last = Last { a, blocks, whole, numbers, division, exponent, equilibration };
             return Ok((last, SetupOf::All));
@@ -244,11 +237,7 @@ impl<L: Local + 'static> Leader<L> {
         job.record.division = last.division.clone();
         let scaled = last.exponent != exponent || last.equilibration != equilibration;
         let has_phases = self.of_rank.left.as_ref().is_some_and(|left| left.has_phases);
-        let over = self.lag.is_over(job.case.refactor);
-        let due = has_phases && (scaled || over);
-        if due && !over {
-            job.record.remark(SCALED.into());
-        }
+        let due = has_phases && job.is_due(scaled, &self.lag);
         let size = job.record.size.clone();
         let whole = Whole { size, scaling: job.system.scaling, ..last.whole };
         let last = Last { a, whole, exponent, equilibration, ..last };
@@ -372,9 +361,7 @@ impl Job<'_> {
             Ok(made) => made,
             Err(why) => return Err((k.into_local(), why)),
         };
-        let times = &self.record.times;
-        let has_phases =
-            [times.symbolic_s, times.analysis_s, times.numeric_s].iter().any(Option::is_some);
+        let has_phases = phases::any(&self.record.times);
         let left = Left { k, matrix, other, m, other_m, has_phases };
         Ok((left, if has_phases { SetupDone::All } else { SetupDone::None }))
     }
@@ -428,7 +415,7 @@ impl Job<'_> {
         number: usize,
     ) -> Result<(), NoResult> {
         let Left { k, matrix, other, m, other_m, .. } = left;
-        self.record_size(k, &**m);
+        self.record_size(m.size(k));
         let coarse = self.coarse_space(k, part)?;
         let build = self.solver_build::<Distributed<L>>()?;
         let n = self.unknowns;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, End, EndStatus, PROTOCOL, plain};
-use super::{Job, NoResult, Solved, Stage, phases, range};
+use super::{Job, NoResult, Solved, Stage, phases};
 use crate::base::measure::median;
 use crate::base::parse::{choice_name, shown};
 use crate::base::status::Status;
@@ -165,17 +165,14 @@ impl Job<'_> {
         }
         times.setup_s = middle(setups.iter().filter_map(|s| s.seconds).collect()).or(times.setup_s);
         times.matrix_s = middle(setups.iter().filter_map(|s| s.matrix).collect());
-        if let Some(last) = setups.last() {
-            let stored = record.size.matrix_blocks * self.case.block_size * self.case.block_size;
-            let ratio = |entries| entries as f64 / stored.max(1) as f64;
-            let factor_entries = last.factor_entries;
-            let fill_ratio = factor_entries.map(ratio);
-            record.factor = FactorSize { factor_entries, fill_ratio, ..FactorSize::default() };
-            record.traffic.memory_bytes = last.memory_bytes;
-        }
         if let Some(solve) = median(&answer.solves) {
             times.set_solve(&solve, false);
             times.total_s = times.to_solution(1);
+        }
+        if let Some(last) = setups.last() {
+            record.traffic.memory_bytes = last.memory_bytes;
+            let factor_entries = last.factor_entries;
+            self.record_size(FactorSize { factor_entries, ..FactorSize::default() });
         }
     }
 
@@ -185,14 +182,10 @@ impl Job<'_> {
         let record = &mut self.record;
         record.convergence.iterations = iterations;
         record.convergence.monitored_residual = end.residual;
-        let solve_s = record.times.solve_s;
-        record.times.ms_per_iteration =
-            solve_s.filter(|_| iterations > 0).map(|s| 1e3 * s / iterations as f64);
-        let exponent = self.monitored_exponent();
-        let norms = end.history.iter().take(self.measure.history.saturating_add(1));
-        let norms = norms.filter(|_| self.measure.history > 0);
-        self.record.convergence.residual_history =
-            norms.map(|norm| range::times(*norm, exponent)).take_while(|n| n.is_finite()).collect();
+        record.times.set_iterations(iterations);
+        let most = self.measure.history;
+        let most = if most > 0 { most.saturating_add(1) } else { 0 };
+        self.keep_history(end.history.iter().take(most).copied());
         let reason = end.reason.as_deref().map(plain).filter(|text| !text.is_empty());
         let other = match end.status {
             EndStatus::Converged => Ok(SolveEnd::Converged),

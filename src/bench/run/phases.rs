@@ -101,6 +101,11 @@ impl<K: Operations> Phases for PhaseClock<'_, K> {
     }
 }
 
+/// Whether a setup had any phase.
+pub(super) fn any(times: &Times) -> bool {
+    [times.symbolic_s, times.analysis_s, times.numeric_s].iter().any(Option::is_some)
+}
+
 /// Writes the median of each phase over the setups into `times`.
 pub(super) fn record(runs: &[PhaseSeconds], times: &mut Times) {
     let of = |phase: Phase| {

@@ -25,6 +25,7 @@ use crate::methods::schwarz::order::Ordered;
 use crate::record::Record;
 use crate::record::schema::Division;
 use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::partition::Divided;
 
 /// As [`announce`], of a case.
 fn announce_case(communicator: &dyn Communicator, task: CaseTask) -> Box<CaseTask> {
@@ -199,26 +200,17 @@ impl Job<'_> {
     pub(super) fn lead(mut self) -> Option<Solved> {
         let found = self.refused().and_then(|()| {
             let communicator = launch::communicator()?;
-            let ordered = self.ordered(communicator.size())?;
-            Ok((communicator, ordered))
+            let (whole, numbers) = self.ordered(communicator.size())?;
+            Ok((communicator, whole, numbers))
         });
-        let (communicator, ordered) = match found {
+        let (communicator, whole, numbers) = match found {
             Ok(found) => found,
             Err(why) => return self.ended(Err(why)),
         };
         let Job { case, system, given, a, measure, progress, record, .. } = self;
         let mut b = system.b.to_vec();
         b.resize(a.rows(), 0.0);
-        let numbering = ordered.divided.order.as_ref().map_or(Numbering::Given, |order| {
-            Numbering::Listed(inverse(order).into_iter().map(u64::from).collect())
-        });
-        let whole = Whole {
-            starts: ordered.divided.starts,
-            elimination: ordered.elimination,
-            used: ordered.used,
-            size: record.size.clone(),
-            scaling: system.scaling,
-        };
+        let numbering = numbers.map_or(Numbering::Given, Numbering::Listed);
         let (of_case, measure) = (case.clone(), measure.clone());
         let task =
             CaseTask { case: of_case, measure, with_solution: true, whole: Some(whole.clone()) };
@@ -239,23 +231,26 @@ impl Job<'_> {
         self.check_symmetry(&Cpu::sequential())
     }
 
-    /// Divides the system among so many ranks.
-    pub(super) fn ordered(&mut self, ranks: usize) -> Result<Ordered, NoResult> {
+    /// Divides the system among so many ranks; also the new number of each block row, where they change.
+    pub(super) fn ordered(&mut self, ranks: usize) -> Result<(Whole, Option<Vec<u64>>), NoResult> {
         let case = self.case;
         let count = subdomains(case, ranks);
         let choice = chosen(case)?;
         let (grid, begin) = (self.problem.grid, now());
-        let ordered = Ordered::new(self.a, case.partition, grid, count, choice, case.fill)?;
-        if ordered.divided.order.is_some() {
+        let Ordered { divided: Divided { order, starts }, elimination, used } =
+            Ordered::new(self.a, case.partition, grid, count, choice, case.fill)?;
+        if order.is_some() {
             self.record.times.add_ordering(Some(seconds_since(begin)));
         }
-        Layout::new(&ordered.divided.starts, case.block_size, ranks)?;
+        Layout::new(&starts, case.block_size, ranks)?;
         self.record.division = Division {
-            schwarz_used: Some(name_of_used(case, ordered.used)),
-            stages: ordered.elimination.as_ref().map(Elimination::stages),
-            stage_efficiency: ordered.elimination.as_ref().map(|order| order.efficiency),
+            schwarz_used: Some(name_of_used(case, used)),
+            stages: elimination.as_ref().map(Elimination::stages),
+            stage_efficiency: elimination.as_ref().map(|order| order.efficiency),
             ..Division::default()
         };
-        Ok(ordered)
+        let (size, scaling) = (self.record.size.clone(), self.system.scaling);
+        let numbers = order.map(|order| inverse(&order).into_iter().map(u64::from).collect());
+        Ok((Whole { starts, elimination, used, size, scaling }, numbers))
     }
 }

@@ -191,10 +191,6 @@ pub(super) fn each(
     Ok(true)
 }
 
-/// Why a preconditioner that was not due was made.
-pub(super) const SCALED: &str =
-    "another scaling than that of the step before: a new preconditioner";
-
 /// Seconds of compiling and choosing kernels before a step.
 pub(super) struct Kernels([Option<f64>; 2]);
 
@@ -223,6 +219,16 @@ impl Job<'_> {
             ));
         }
         alike == Some(true)
+    }
+
+    /// Whether the preconditioner is made anew; remarks where another scaling alone is why.
+    pub(super) fn is_due(&mut self, scaled: bool, lag: &Lag) -> bool {
+        let over = lag.is_over(self.case.refactor);
+        if scaled && !over {
+            let why = "another scaling than that of the step before: a new preconditioner";
+            self.record.remark(why.into());
+        }
+        scaled || over
     }
 
     /// One step with what the last one left, which is lost where this one fails before its solve.
@@ -270,9 +276,7 @@ impl Job<'_> {
         let (matrix, other) = self.store(k, solver::needs_transposed(&self.case.solver))?;
         let (transposed, other) = other.unzip();
         let m = self.set_up(k, setup, transposed.as_ref())?;
-        let times = &self.record.times;
-        let has_phases =
-            [times.symbolic_s, times.analysis_s, times.numeric_s].iter().any(Option::is_some);
+        let has_phases = phases::any(&self.record.times);
         let (a, exponent) = (Arc::clone(self.a), self.system.scaling.matrix);
         let equilibration = self.given.map(|given| given.equilibration.clone());
         let left = Left { a, blocks, exponent, equilibration, matrix, other, m, has_phases };
@@ -302,11 +306,7 @@ impl Job<'_> {
         let equilibration = self.given.map(|given| given.equilibration);
         let scaled = known.exponent != self.system.scaling.matrix
             || known.equilibration.as_ref() != equilibration;
-        let over = lag.is_over(self.case.refactor);
-        let due = known.has_phases && (scaled || over);
-        if due && !over {
-            self.record.remark(SCALED.into());
-        }
+        let due = known.has_phases && self.is_due(scaled, lag);
         known.exponent = self.system.scaling.matrix;
         known.equilibration = equilibration.cloned();
         if !due {

@@ -7,7 +7,7 @@ use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds, Stopwatch};
 use super::roof::Roof;
 use super::speed::Speed;
-use super::watch::{CaseMonitor, History};
+use super::watch::{History, going, watched};
 use super::{Job, Progress, Stage, Stored, levels, reuse, several, traffic};
 use crate::base::measure::{median, now, seconds_since};
 use crate::base::parse::choice_name;
@@ -84,13 +84,16 @@ impl Job<'_> {
         self.measure_new_values(k, &mut systems)
     }
 
-    /// Records the size of the factors, and what a shift or a drop tolerance made of them.
-    pub(super) fn record_factors<K: Operations>(&mut self, k: &K, m: &dyn Preconditioner<K>) {
+    /// Records the size of the factors, also over that of the matrix.
+    pub(super) fn record_size(&mut self, factor: FactorSize) {
         let stored = self.record.size.matrix_blocks * self.case.block_size.pow(2);
-        let factor = m.size(k);
-        let ratio = |entries| entries as f64 / stored.max(1) as f64;
-        let fill_ratio = factor.factor_entries.map(ratio);
+        let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
         self.record.factor = FactorSize { fill_ratio, ..factor };
+    }
+
+    /// The same, and what a shift or a drop tolerance made of them.
+    pub(super) fn record_factors<K: Operations>(&mut self, k: &K, m: &dyn Preconditioner<K>) {
+        self.record_size(m.size(k));
         let record = &mut self.record;
         let (size, factor) = (&record.size, &record.factor);
         let triangles = precond::shape(&self.case.precond) == Shape::Triangles;
@@ -200,14 +203,8 @@ impl Job<'_> {
         let (mut history, limit_s, mut solves) =
             (History::new(self.measure.history), self.limit_s, 0);
         let mut once = |stage: Stage, progress: Progress| {
-            going(k, progress, stage)?;
             solves += 1;
-            let mut monitor = CaseMonitor::new(k, progress, stage, &mut history).limited(limit_s);
-            let start = k.mark();
-            let outcome = method.solve(k, system, x, &mut monitor);
-            let seconds = k.seconds(&start, &k.mark());
-            k.check()?;
-            if monitor.cancelled() { Err(NoResult::Cancelled) } else { Ok((outcome, seconds)) }
+            watched(k, (method, system, x), (stage, progress, limit_s), &mut history)
         };
         // not between solves, whose caches it would take
         let speed = (!self.measure.once).then(|| Speed::before(k)).flatten();
@@ -225,19 +222,12 @@ impl Job<'_> {
         }
         self.record.times.reference_s = speed.and_then(|speed| speed.reference_s(k));
         let m = median(&samples).expect("at least one repetition");
-        self.keep_history(history);
+        self.keep_history(history.norms);
         let times = &mut self.record.times;
         times.set_solve(&m, false);
         times.total_s = times.to_solution(1);
         times.solve_s_per_rhs = self.record.size.rhs_count.map(|count| m.value / count as f64);
-        times.ms_per_iteration =
-            (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
+        times.set_iterations(outcome.iterations);
         Ok((outcome, solves))
     }
-}
-
-/// Reports a stage; an error on all ranks when it is to be the last.
-pub(super) fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResult> {
-    let stop = f64::from(u8::from(!progress(stage)));
-    if k.of_all(stop) > 0.0 { Err(NoResult::Cancelled) } else { Ok(()) }
 }

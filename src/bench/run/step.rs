@@ -1,8 +1,7 @@
 //! One solve of a step of a sequence, from a guess where there is one.
 
 use super::no_result::together;
-use super::stages::going;
-use super::watch::{CaseMonitor, History};
+use super::watch::{History, watched};
 use super::{Job, NoResult, Stage, levels, range, traffic};
 use crate::base::measure::median;
 use crate::case::Case;
@@ -75,8 +74,7 @@ impl Job<'_> {
         let (outcome, seconds) = self.solve_from(k, step, system, start, &mut x)?;
         let times = &mut self.record.times;
         times.set_solve(&median(&[seconds]).expect("one solve"), false);
-        times.ms_per_iteration =
-            (outcome.iterations > 0).then(|| 1e3 * seconds / outcome.iterations as f64);
+        times.set_iterations(outcome.iterations);
         Ok((x, outcome))
     }
 
@@ -166,17 +164,13 @@ impl Job<'_> {
         let mut method = together(k, (step.solver)(k, &settings, system))?;
         let mut history = History::new(self.measure.history);
         let stage = Stage::Solve(step.number);
-        going(k, self.progress, stage)?;
-        let monitor = CaseMonitor::new(k, self.progress, stage, &mut history);
-        let mut monitor = monitor.limited(self.limit_s);
-        let mark = k.mark();
-        let outcome = method.solve(k, system, x, &mut monitor);
-        let seconds = k.seconds(&mark, &k.mark());
-        k.check()?;
-        if monitor.cancelled() {
-            return Err(NoResult::Cancelled);
-        }
-        self.keep_history(history);
+        let (outcome, seconds) = watched(
+            k,
+            (&mut *method, system, x),
+            (stage, self.progress, self.limit_s),
+            &mut history,
+        )?;
+        self.keep_history(history.norms);
         self.record.traffic.memory_bytes = Some(traffic::held(k, system));
         Ok((outcome, seconds))
     }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::{Progress, Stage};
+use super::{NoResult, Progress, Stage};
 use crate::base::measure::{now, seconds_since};
-use crate::compute::Clock;
-use crate::compute::krylov::Monitor;
+use crate::compute::krylov::{Monitor, Outcome, Solver, System};
+use crate::compute::{Clock, Operations};
 
 /// Reports iterations to the progress callback, and records the residuals of the last solve.
-pub(super) struct CaseMonitor<'a, K> {
+struct CaseMonitor<'a, K> {
     k: &'a K,
     progress: Progress<'a>,
     stage: Stage,
@@ -18,25 +18,28 @@ pub(super) struct CaseMonitor<'a, K> {
     limit_s: Option<f64>,
 }
 
-impl<'a, K: Clock> CaseMonitor<'a, K> {
-    pub(super) fn new(
-        k: &'a K,
-        progress: Progress<'a>,
-        stage: Stage,
-        history: &'a mut History,
-    ) -> Self {
-        Self { k, progress, stage, cancelled: false, history, start: now(), limit_s: None }
-    }
+/// Solves with `method`; also returns the seconds. Stops where ranks must agree on `limit_s` and it has passed.
+pub(super) fn watched<K: Operations>(
+    k: &K,
+    (method, system, x): (&mut dyn Solver<K>, &System<K>, &mut K::Vector),
+    (stage, progress, limit_s): (Stage, Progress, Option<f64>),
+    history: &mut History,
+) -> Result<(Outcome, f64), NoResult> {
+    going(k, progress, stage)?;
+    let start = now();
+    let mut monitor = CaseMonitor { k, progress, stage, cancelled: false, history, start, limit_s };
+    let mark = k.mark();
+    let outcome = method.solve(k, system, x, &mut monitor);
+    let seconds = k.seconds(&mark, &k.mark());
+    k.check()?;
+    let cancelled = k.of_all(f64::from(u8::from(monitor.cancelled))) > 0.0;
+    if cancelled { Err(NoResult::Cancelled) } else { Ok((outcome, seconds)) }
+}
 
-    /// Stops a solve that takes longer, in seconds: where ranks must agree that it has.
-    pub(super) fn limited(self, limit_s: Option<f64>) -> Self {
-        Self { limit_s, ..self }
-    }
-
-    /// Whether the user cancelled the case.
-    pub(super) fn cancelled(&self) -> bool {
-        self.k.of_all(f64::from(u8::from(self.cancelled))) > 0.0
-    }
+/// Reports a stage; an error on all ranks when it is to be the last.
+pub(super) fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResult> {
+    let stop = f64::from(u8::from(!progress(stage)));
+    if k.of_all(stop) > 0.0 { Err(NoResult::Cancelled) } else { Ok(()) }
 }
 
 impl<K: Clock> Monitor for CaseMonitor<'_, K> {
