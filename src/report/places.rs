@@ -1,5 +1,7 @@
 //! In what the places differ where two records were measured: machines, programs.
 
+use itertools::Itertools as _;
+
 use crate::record::Record;
 
 /// A field of the environment as text; empty where it is not known.
@@ -40,17 +42,10 @@ pub fn difference(old: &Record, new: &Record) -> Option<String> {
 
 /// What differs between the records of any pair, each once: `processor: A (old), B (new)`.
 pub fn differences(pairs: &[(&Record, &Record)]) -> Vec<String> {
-    let mut found: Vec<(&str, String, String)> = Vec::new();
-    for (old, new) in pairs {
-        for difference in of_pair(old, new) {
-            if !found.contains(&difference) {
-                found.push(difference);
-            }
-        }
-    }
     let place = |name: &str| PLACES.iter().position(|(own, _)| *own == name);
-    found.sort_by_key(|(name, ..)| place(name));
-    found.iter().map(|(name, old, new)| format!("{name}: {old} (old), {new} (new)")).collect()
+    let found = pairs.iter().flat_map(|(old, new)| of_pair(old, new)).unique();
+    let found = found.sorted_by_key(|(name, ..)| place(name));
+    found.map(|(name, old, new)| format!("{name}: {old} (old), {new} (new)")).collect()
 }
 
 #[cfg(test)]

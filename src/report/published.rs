@@ -20,7 +20,7 @@ use crate::report::cells::{
 };
 use crate::report::heading::{self, heading, without_records};
 use crate::report::{Report, Sheet, runs};
-use speed::{Reached, converged, solved, speed_summary, times};
+use speed::{converged, deviation, solved, speed_summary, times};
 
 /// All heads of the tables of runs and of those beside published numbers.
 pub fn heads() -> Vec<String> {
@@ -84,10 +84,10 @@ struct Line<'a> {
     first: &'a Record,
     published: Option<&'a PublishedRow>,
     verdict: Verdict,
-    /// Whether the speedup of the first fast side reaches the published one.
-    reached: Option<Reached>,
-    /// Whether the first fast side is at least as fast as the second.
-    ahead: Option<Reached>,
+    /// Deviation of the speedup of the first fast side from the published one, in percent.
+    reached: Option<f64>,
+    /// That of the time of the second fast side from the time of the first.
+    ahead: Option<f64>,
 }
 
 impl<'a> Line<'a> {
@@ -221,8 +221,8 @@ fn lines<'a>(
         if sides.judged {
             let of_side = |i: usize| converged(line.fast.get(i).copied().flatten());
             let measured = speedup(converged(line.slow), of_side(0));
-            line.reached = Reached::of(measured, judged.and_then(PublishedRow::speedup));
-            line.ahead = Reached::of(of_side(1), of_side(0));
+            line.reached = deviation(measured, judged.and_then(PublishedRow::speedup));
+            line.ahead = deviation(of_side(1), of_side(0));
         }
         line
     };

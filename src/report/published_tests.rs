@@ -1,3 +1,4 @@
+use super::speed::verdict;
 use super::*;
 use crate::config::library::experiment;
 use crate::record::samples::record;
@@ -199,7 +200,7 @@ fn what_did_not_converge_has_no_speed_verdict() {
 
 #[test]
 fn a_deviation_that_would_not_show_is_none() {
-    assert_eq!(Reached::of(Some(0.9996), Some(1.0)).map(Reached::text).unwrap(), "ok");
-    assert_eq!(Reached::of(Some(0.999), Some(1.0)).map(Reached::text).unwrap(), "-0.1 %");
-    assert_eq!(Reached::of(None, Some(1.0)), None);
+    assert_eq!(deviation(Some(0.9996), Some(1.0)).map(verdict).unwrap(), "ok");
+    assert_eq!(deviation(Some(0.999), Some(1.0)).map(verdict).unwrap(), "-0.1 %");
+    assert_eq!(deviation(None, Some(1.0)), None);
 }

@@ -10,29 +10,19 @@ use crate::record::Record;
 use crate::report::build::Columns;
 use crate::report::cells::{shown, three, time};
 
-/// Verdict on a measured value relative to a reference: the deviation in percent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Reached {
-    /// At least as good; the deviation is not negative.
-    Yes(f64),
-    /// Not; the deviation is negative.
-    No(f64),
+/// Deviation of a measured value from the one that it is to reach, in percent.
+pub(super) fn deviation(measured: Option<f64>, wanted: Option<f64>) -> Option<f64> {
+    Some((measured? / wanted? - 1.0) * 100.0)
 }
 
-impl Reached {
-    /// Whether `measured` is at least `wanted`; `None` when one of them is not known.
-    pub(super) fn of(measured: Option<f64>, wanted: Option<f64>) -> Option<Self> {
-        let deviation = (measured? / wanted? - 1.0) * 100.0;
-        // a twentieth of a percent is not shown
-        Some(if deviation > -0.05 { Self::Yes(deviation) } else { Self::No(deviation) })
-    }
+/// Whether that value is reached; a twentieth of a percent is not shown.
+fn reaches(deviation: f64) -> bool {
+    deviation > -0.05
+}
 
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Yes(_) => "ok".into(),
-            Self::No(deviation) => percent(deviation),
-        }
-    }
+/// `ok`, or by how much not.
+pub(super) fn verdict(deviation: f64) -> String {
+    if reaches(deviation) { "ok".into() } else { percent(deviation) }
 }
 
 /// Seconds of a solve.
@@ -55,7 +45,7 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     let with_setup = move |line: &Line<'_>, side: usize| {
         three(total(line.slow).zip(total(line.fast[side])).map(|(slow, fast)| slow / fast))
     };
-    let reached = |r: Option<Reached>| shown(r, Reached::text);
+    let reached = |of: Option<f64>| shown(of, verdict);
     let mut all =
         Columns::new().number(format!("{slow} here"), |line: &&Line<'_>| time(solved(line.slow)));
     for (side, name) in fast.iter().enumerate() {
@@ -106,13 +96,9 @@ pub(super) fn speed_summary(
     lines: &[&Line<'_>],
 ) -> Vec<String> {
     let names = sides.fast_names().collect_vec();
-    let count = |of: fn(&Line<'_>) -> Option<Reached>, what: &str| {
+    let count = |of: fn(&Line<'_>) -> Option<f64>, what: &str| {
         let judged = lines.iter().filter_map(|line| Some((line, of(line)?))).collect_vec();
-        let short = judged.iter().filter_map(|(line, reached)| match reached {
-            Reached::Yes(_) => None,
-            Reached::No(deviation) => Some((line, *deviation)),
-        });
-        let short = short.collect_vec();
+        let short = judged.iter().filter(|(_, deviation)| !reaches(*deviation)).collect_vec();
         let ok = judged.len() - short.len();
         let worst = short.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         let worst = shown(worst, |(line, deviation)| {
