@@ -234,6 +234,7 @@ mod gpu {
 
     use super::{Findings, finding, gib, rounded, writable};
     use crate::base::error::Error;
+    use crate::cli::kernels::capability;
     use crate::compute::cuda::{Device, cubins, cusparse, nvrtc};
     use crate::compute::tune::store;
 
@@ -299,20 +300,11 @@ mod gpu {
 
     /// `NVIDIA H200, compute capability 9.0, 139.8 GiB`
     fn device(ordinal: i32) -> Result<String, DriverError> {
-        use sys::CUdevice_attribute::{
-            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
-            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-        };
         let device = result::device::get(ordinal)?;
         let name = result::device::get_name(device)?;
+        let (major, minor) = capability(ordinal)?;
         // SAFETY: `device` was returned by the driver above
-        let (major, minor, bytes) = unsafe {
-            (
-                result::device::get_attribute(device, MAJOR)?,
-                result::device::get_attribute(device, MINOR)?,
-                result::device::total_mem(device)?,
-            )
-        };
+        let bytes = unsafe { result::device::total_mem(device) }?;
         Ok(format!("{name}, compute capability {major}.{minor}, {} GiB", gib(bytes)))
     }
 }

@@ -70,21 +70,21 @@ fn parse_arch(text: &str) -> Result<(i32, i32)> {
 
 /// Compute capability of device 0, if there is one.
 fn first_gpu() -> Option<(i32, i32)> {
+    // SAFETY: only searches for the library; every other call panics without it, so it comes first
+    let driver = unsafe { sys::is_culib_present() };
+    driver.then(|| result::init().and_then(|()| capability(0)).ok()).flatten()
+}
+
+/// Major and minor number of the compute capability of a device, once the driver is initialised.
+pub(super) fn capability(ordinal: i32) -> Result<(i32, i32), DriverError> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
     };
-    let capability = || -> Result<(i32, i32), DriverError> {
-        result::init()?;
-        let device = result::device::get(0)?;
-        // SAFETY: `device` was returned by the driver above
-        unsafe {
-            let of = |attribute| result::device::get_attribute(device, attribute);
-            Ok((of(MAJOR)?, of(MINOR)?))
-        }
-    };
-    // SAFETY: only searches for the library; every other call panics without it, so it comes first
-    if unsafe { sys::is_culib_present() } { capability().ok() } else { None }
+    let device = result::device::get(ordinal)?;
+    // SAFETY: `device` was returned by the driver above
+    let of = |attribute| unsafe { result::device::get_attribute(device, attribute) };
+    Ok((of(MAJOR)?, of(MINOR)?))
 }
 
 /// Every source with each of its block sizes; sources without a block size once.
