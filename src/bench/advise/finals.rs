@@ -206,6 +206,7 @@ pub(crate) fn measured(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::advise::trial::At;
 
     /// Seconds by the fill level, with a disturbance in every third turn.
     struct Noisy(Vec<usize>);
@@ -249,54 +250,39 @@ mod tests {
         assert_eq!(found[0].seconds.count, 1);
     }
 
-    /// Milliseconds that the iteration limit says, and a search that took some seconds.
-    struct Clock(f64);
+    /// A trial of as many milliseconds as the iteration limit says.
+    fn by_limit(case: &Case, _: f64) -> Trial {
+        let record = Box::new(Record { case: case.clone(), ..Record::default() });
+        Trial::Solved { fixed: 0.0, seconds: 1e-3 * case.max_iterations as f64, record }
+    }
 
-    impl Tries for Clock {
-        fn try_out(&mut self, case: &Case, _: f64) -> Option<Trial> {
-            let record = Box::new(Record { case: case.clone(), ..Record::default() });
-            let seconds = 1e-3 * case.max_iterations as f64;
-            Some(Trial::Solved { fixed: 0.0, seconds, record })
-        }
-        fn elapsed(&self) -> f64 {
-            self.0
-        }
+    /// What a search found that made such trials.
+    fn found_by_limit(ms: &[(usize, &str)]) -> Found {
+        let tried = ms.iter().map(|&(max_iterations, backend)| {
+            let case = Case { max_iterations, backend: backend.into(), ..Case::default() };
+            Tried { point: Vec::new(), trial: by_limit(&case, 1.0), case }
+        });
+        Found { tried: tried.collect(), ..Found::default() }
     }
 
     #[test]
     fn short_trials_have_more_finalists() {
-        let found = || {
-            let mut clock = Clock(0.0);
-            let tried = |max_iterations| {
-                let case = Case { max_iterations, ..Case::default() };
-                let trial = clock.try_out(&case, 1.0).expect("not stopped");
-                Tried { point: Vec::new(), case, trial }
-            };
-            let tried: Vec<Tried> = (10..23).map(tried).collect();
-            let combinations = tried.len();
-            Found { tried, combinations, hopeless: 0, left: Vec::new(), interrupted: false }
-        };
+        let found = found_by_limit(&std::array::from_fn::<_, 13, _>(|i| (10 + i, "cpu")));
+        let finalists =
+            |elapsed, budget| finals(&found, &mut At(elapsed, by_limit), budget, &mut |_| {}).len();
         // 10 to 13 ms are within a factor of 1.3
-        assert_eq!(finals(&found(), &mut Clock(0.1), 1.0, &mut |_| {}).len(), 4);
+        assert_eq!(finalists(0.1, 1.0), 4);
         // all turns of 15 ms take 6 % of 3.75 s; 18 ms ones would take more
-        assert_eq!(finals(&found(), &mut Clock(4.0), 5.0, &mut |_| {}).len(), 7);
+        assert_eq!(finalists(4.0, 5.0), 7);
         // no more than twice the best, and twelve
-        assert_eq!(finals(&found(), &mut Clock(400.0), 500.0, &mut |_| {}).len(), 11);
+        assert_eq!(finalists(400.0, 500.0), 11);
     }
 
     #[test]
     fn the_best_of_peers_and_of_this_program_are_measured_beside_each_other() {
         let found = |ms: &[(usize, &str)]| {
-            let mut clock = Clock(0.0);
-            let tried = |(max_iterations, backend): &(usize, &str)| {
-                let backend = (*backend).to_owned();
-                let case = Case { max_iterations: *max_iterations, backend, ..Case::default() };
-                let trial = clock.try_out(&case, 1.0).expect("not stopped");
-                Tried { point: Vec::new(), case, trial }
-            };
-            let tried = ms.iter().map(tried).collect();
-            let found = Found { tried, ..Found::default() };
-            let finalists = finals(&found, &mut Clock(0.1), 1.0, &mut |_| {});
+            let found = found_by_limit(ms);
+            let finalists = finals(&found, &mut At(0.1, by_limit), 1.0, &mut |_| {});
             finalists.iter().map(|f| f.case.max_iterations).collect::<Vec<_>>()
         };
         let (own, peer) = ("cpu", "external:lib");

@@ -1,5 +1,7 @@
 //! The settings that a search varies, and which of their combinations have a meaning.
 
+use itertools::Itertools as _;
+
 use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
 use crate::bench::advise::structure::Structure;
@@ -81,13 +83,8 @@ impl Space {
         }
         let mut knobs = Vec::new();
         for axis in AXES.iter().filter(|axis| axis.is_given(fixed)) {
-            let mut values: Vec<String> = Vec::new();
-            for case in (Sweep::default().overridden_by(fixed)).cases()? {
-                let word = (axis.text)(&case);
-                if !values.contains(&word) {
-                    values.push(word);
-                }
-            }
+            let cases = Sweep::default().overridden_by(fixed).cases()?;
+            let values = cases.iter().map(axis.text).unique().collect();
             knobs.push(Knob { axis, values });
         }
         for (name, values) in wanted {

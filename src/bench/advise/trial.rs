@@ -61,6 +61,20 @@ pub(crate) trait Tries {
     fn elapsed(&self) -> f64;
 }
 
+/// Trials by a function, so many seconds after the search began.
+#[cfg(test)]
+pub(super) struct At<F>(pub(super) f64, pub(super) F);
+
+#[cfg(test)]
+impl<F: FnMut(&Case, f64) -> Trial> Tries for At<F> {
+    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+        Some((self.1)(case, limit))
+    }
+    fn elapsed(&self) -> f64 {
+        self.0
+    }
+}
+
 /// Wall-clock seconds beside what is measured (vectors, trials of the backend's own) that a trial may take
 /// before it is given up, as long as nothing was solved.
 const OVERHEAD: f64 = 0.03;

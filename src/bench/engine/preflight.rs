@@ -217,12 +217,7 @@ impl System<'_> {
 
     /// The right-hand sides of its cases, each once.
     fn right_hand_sides(&self) -> Vec<&str> {
-        let mut specs: Vec<&str> = Vec::new();
-        for case in self.cases.iter().filter(|case| one_system(case, self.case)) {
-            if !specs.contains(&&*case.rhs) {
-                specs.push(&case.rhs);
-            }
-        }
-        specs
+        let cases = self.cases.iter().filter(|case| one_system(case, self.case));
+        cases.map(|case| &*case.rhs).unique().collect()
     }
 }

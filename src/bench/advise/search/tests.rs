@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bench::advise::space::tests::space;
+use crate::bench::advise::trial::At;
 use crate::record::Record;
 
 /// Seconds by a formula: effects of single settings, and interactions.
@@ -81,25 +82,6 @@ fn the_best_is_found_in_a_part_of_the_time_of_all() {
 
 /// An unsymmetric system of blocks of three, to which blocks of one suit `bilu` alone; seconds by
 /// preconditioner, block size and solver.
-struct Blocks;
-
-impl Tries for Blocks {
-    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
-        let solver = if case.solver == "gmres" { 0.9 } else { 1.0 };
-        let seconds = solver
-            * match (case.precond.as_str(), case.block_size) {
-                ("bilu", 3) => 2.6,
-                ("bilu", _) => 2.4,
-                (_, 3) => 5.1,
-                _ => f64::NAN,
-            };
-        Some(ended(0.1, seconds, limit))
-    }
-    fn elapsed(&self) -> f64 {
-        0.0
-    }
-}
-
 #[test]
 fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
     let fixed = [
@@ -109,7 +91,17 @@ fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
         ("factor-precision", "float64"),
     ];
     let space = space("blockpoisson3d:4,b=3", &fixed);
-    let found = search(&space, &mut Blocks, 1e3, &mut |_, _| {}).unwrap();
+    let blocks = |case: &Case, limit: f64| {
+        let solver = if case.solver == "gmres" { 0.9 } else { 1.0 };
+        let of_precond = match (case.precond.as_str(), case.block_size) {
+            ("bilu", 3) => 2.6,
+            ("bilu", _) => 2.4,
+            (_, 3) => 5.1,
+            _ => f64::NAN,
+        };
+        ended(0.1, solver * of_precond, limit)
+    };
+    let found = search(&space, &mut At(0.0, blocks), 1e3, &mut |_, _| {}).unwrap();
     let best = &found.solved()[0].case;
     assert_eq!(
         (best.solver.as_str(), best.block_size, best.precond.as_str()),
@@ -204,26 +196,18 @@ fn a_setup_that_is_out_of_the_question_is_made_once() {
 }
 
 /// `meilu` in the order of colours takes the least.
-struct Coloured;
-
-impl Tries for Coloured {
-    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+#[test]
+fn the_ordering_of_a_method_that_uses_it_is_varied() {
+    let space = poisson(&[("precond", "jacobi,meilu")]);
+    let coloured = |case: &Case, limit: f64| {
         let seconds = match (case.precond.as_str(), case.ordering.name()) {
             ("meilu", "red-black") => 1.0,
             ("meilu", _) => 2.0,
             _ => 2.5,
         };
-        Some(ended(0.1, seconds, limit))
-    }
-    fn elapsed(&self) -> f64 {
-        0.0
-    }
-}
-
-#[test]
-fn the_ordering_of_a_method_that_uses_it_is_varied() {
-    let space = poisson(&[("precond", "jacobi,meilu")]);
-    let found = search(&space, &mut Coloured, 1e3, &mut |_, _| {}).unwrap();
+        ended(0.1, seconds, limit)
+    };
+    let found = search(&space, &mut At(0.0, coloured), 1e3, &mut |_, _| {}).unwrap();
     let best = &found.solved()[0].case;
     assert_eq!((best.precond.as_str(), best.ordering.name()), ("meilu", "red-black"));
     let of = |name: &str| {
