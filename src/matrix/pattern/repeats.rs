@@ -12,34 +12,36 @@ pub(crate) fn repeats(row: &[u32], before: &[u32], by: u32) -> bool {
     row.len() == before.len() && row.iter().zip(before).fold(0, differ) == 0
 }
 
-/// How many of `rows`, from their first on, repeat the row before them.
+/// How many of `rows`, from their first on, repeat the row before them. Takes as long as it finds rows, not as there
+/// are rows of one length.
 #[inline(always)]
 pub(crate) fn repeating(p: PatternView, rows: Range<usize>) -> usize {
-    /// Entries that are compared at a time.
-    const PART: usize = 64;
+    /// Rows that are compared at a time.
+    const ROWS: usize = 16;
     let first = rows.start;
     if first == 0 || first >= rows.end {
         return 0;
     }
     let each = p.range(first - 1).len();
-    let ends = &p.row_ptr[first..=rows.end];
-    let alike = ends.windows(2).take_while(|ends| (ends[1] - ends[0]) as usize == each).count();
-    if each == 0 {
-        return alike;
-    }
-    let start = ends[0] as usize;
-    let (row, before) = (&p.col_ind[start..], &p.col_ind[start - each..]);
-    let mut same = 0;
-    while same < alike * each {
-        let part = same..(same + PART).min(alike * each);
-        if !repeats(&row[part.clone()], &before[part.clone()], 1) {
-            let each = row[part.clone()].iter().zip(&before[part]);
-            same += each.take_while(|(j, before)| **j == before.wrapping_add(1)).count();
+    let mut next = first;
+    while next < rows.end {
+        let some = next..(next + ROWS).min(rows.end);
+        let ends = p.row_ptr[some.start..=some.end].windows(2);
+        let alike = ends.take_while(|ends| (ends[1] - ends[0]) as usize == each).count();
+        let start = p.row_ptr[next] as usize;
+        let row = &p.col_ind[start..start + alike * each];
+        let before = &p.col_ind[start - each..][..row.len()];
+        if !repeats(row, before, 1) {
+            let pairs = row.iter().zip(before);
+            let same = pairs.take_while(|(j, before)| **j == before.wrapping_add(1)).count();
+            return next - first + same / each;
+        }
+        next += alike;
+        if next < some.end {
             break;
         }
-        same = part.end;
     }
-    same / each
+    next - first
 }
 
 /// How many at the start of `counts` are at least `least`.
