@@ -41,13 +41,11 @@ pub(crate) fn iluk_on(
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
     assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
-    // one level by `min` few threads find as fast as it is told
-    let worth = k > 0;
     let told = || {
         let stencil = span("stencil", || Stencil::complete(threads, a.view()))?;
         BoxFill::of(threads, &stencil, k, rule)
     };
-    if worth
+    if k > 0
         && let Some(told) = told()
         && told.entries.iter().sum::<usize>() <= limit
     {

@@ -221,7 +221,7 @@ impl Job<'_> {
         alike == Some(true)
     }
 
-    /// Whether the preconditioner is made anew; remarks where another scaling alone is why.
+    /// Whether the preconditioner is regenerated; a remark says where another scaling alone is why.
     pub(super) fn is_due(&mut self, scaled: bool, lag: &Lag) -> bool {
         let over = lag.is_over(self.case.refactor);
         if scaled && !over {

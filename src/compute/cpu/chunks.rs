@@ -11,9 +11,8 @@ use crate::symbolic::Schedule;
 pub(super) const WAIT: u64 = 1024;
 /// Rows of the smallest chunks.
 pub(super) const SMALLEST: usize = 16;
-/// Rows, and chunks, that a thread looks at together.
+/// Rows that a thread looks at together.
 const PART: usize = 1 << 14;
-const CHUNKS: usize = PART / SMALLEST;
 
 /// Direction of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +29,15 @@ impl Sweep {
         match self {
             Self::Forward => step,
             Self::Backward => rows - 1 - step,
+        }
+    }
+
+    /// The columns of a row without that of the row before it in the sweep, and whether it has that one.
+    pub(super) fn split(self, columns: &[u32], row: usize) -> (&[u32], bool) {
+        match (self, columns) {
+            (Self::Forward, [far @ .., j]) if *j as usize + 1 == row => (far, true),
+            (Self::Backward, [j, far @ ..]) if *j as usize == row + 1 => (far, true),
+            _ => (columns, false),
         }
     }
 
@@ -83,34 +91,15 @@ impl Rows<'_> {
         self.sweep.row(row, self.count())
     }
 
-    /// `run(i, count)` for row i of `rows` and those behind it that have its columns, each moved by one from row to row.
-    fn each_run(&self, rows: Range<usize>, mut run: impl FnMut(usize, usize)) {
-        let mut i = rows.start;
-        while i < rows.end {
-            let count = 1 + self.pattern.repeating(i + 1..rows.end);
-            run(i, count);
-            i += count;
-        }
-    }
-
     /// Steps that do not need the one before, and their number.
     fn begins_of_runs(&self) -> Vec<u32> {
         let rows = self.count();
-        let needs_neighbour = |i: usize| {
-            let columns = self.pattern.row(i);
-            match self.sweep {
-                Sweep::Forward => columns.last().is_some_and(|&j| j as usize + 1 == i),
-                Sweep::Backward => columns.first().is_some_and(|&j| j as usize == i + 1),
-            }
-        };
         let parts = self.threads.map(rows.div_ceil(PART), 1, |part| {
-            let mut begins: Vec<u32> = Vec::new();
             let steps = part * PART..((part + 1) * PART).min(rows);
-            self.each_run(self.sweep.rows(steps, rows), |i, count| {
-                if !needs_neighbour(i) {
-                    begins.extend((i..i + count).map(|i| self.step(i) as u32));
-                }
-            });
+            let runs = self.pattern.runs(self.sweep.rows(steps, rows));
+            let begin =
+                runs.filter(|run| !self.sweep.split(self.pattern.row(run.start), run.start).1);
+            let mut begins: Vec<u32> = begin.flatten().map(|i| self.step(i) as u32).collect();
             if self.sweep == Sweep::Backward {
                 begins.reverse();
             }
@@ -136,19 +125,20 @@ impl Rows<'_> {
     /// What chunks need that begin at the steps `start`, part by part.
     fn needs(&self, start: &[u32]) -> Vec<Needs> {
         let (chunk_of, chunks) = (self.chunks(start), start.len() - 1);
+        let together = (PART * chunks / self.count().max(1)).max(1);
         let seen = || vec![u32::MAX; chunks];
-        self.threads.map_with(chunks.div_ceil(CHUNKS), 1, seen, |seen, part| {
+        self.threads.map_with(chunks.div_ceil(together), 1, seen, |seen, part| {
             let mut of_part = Needs::default();
-            for c in part * CHUNKS..((part + 1) * CHUNKS).min(chunks) {
+            for c in part * together..((part + 1) * together).min(chunks) {
                 let before = of_part.chunks.len();
                 let steps = start[c] as usize..start[c + 1] as usize;
                 let rows = self.sweep.rows(steps, self.count());
                 let row_ptr = self.pattern.row_ptr;
                 of_part.entries.push((row_ptr[rows.end] - row_ptr[rows.start]) as usize);
-                self.each_run(rows, |i, count| {
-                    for &j in self.pattern.row(i) {
+                for run in self.pattern.runs(rows) {
+                    for &j in self.pattern.row(run.start) {
                         let j = j as usize;
-                        let ends = [j, j + count - 1].map(|j| chunk_of[self.step(j)]);
+                        let ends = [j, j + run.len() - 1].map(|j| chunk_of[self.step(j)]);
                         for d in ends[0].min(ends[1])..=ends[0].max(ends[1]) {
                             if d != c as u32 && seen[d as usize] != c as u32 {
                                 seen[d as usize] = c as u32;
@@ -156,7 +146,7 @@ impl Rows<'_> {
                             }
                         }
                     }
-                });
+                }
                 of_part.counts.push((of_part.chunks.len() - before) as u32);
             }
             of_part
@@ -342,7 +332,7 @@ mod tests {
             let chunks =
                 |on| Graph::of_chunks(on, (side.view(), sweep), SMALLEST, numbers).expect("grid");
             let one = chunks(Threads::One);
-            assert!(one.chunks() > 2 * CHUNKS);
+            assert!(one.chunks() > 2 * PART / SMALLEST);
             assert_eq!(one.weight.iter().sum::<u64>(), numbers(p.rows(), side.entries()));
             assert_eq!(one.needs_ptr.last().map(|&end| end as usize), Some(one.needs.len()));
             assert_eq!(chunks(Threads::Pool), one);

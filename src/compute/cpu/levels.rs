@@ -57,8 +57,7 @@ pub(super) fn sizes(level: &[u32]) -> Vec<usize> {
 /// Scratch of a thread.
 #[derive(Default)]
 pub(super) struct Space {
-    /// Rows that do not repeat the one before them.
-    heads: Vec<usize>,
+    runs: Vec<Range<usize>>,
     /// Levels that rows have by all columns but that of their neighbour.
     least: Vec<u32>,
 }
@@ -76,80 +75,51 @@ impl Finder<'_> {
     /// # Safety
     /// Rows that these need, and are not among them, are finished, and nobody else reads or writes these.
     unsafe fn find(self, space: &mut Space, rows: Range<usize>) {
-        space.heads.clear();
-        let mut next = rows.start;
-        while next < rows.end {
-            space.heads.push(next);
-            next += 1 + self.pattern.repeating(next + 1..rows.end);
+        let Space { runs, least } = space;
+        runs.clear();
+        runs.extend(self.pattern.runs(rows));
+        if self.sweep == Sweep::Backward {
+            runs.reverse();
         }
-        let (heads, least) = (&space.heads, &mut space.least);
-        let end = |at: usize| heads.get(at + 1).copied().unwrap_or(rows.end);
-        // SAFETY: as the caller promises; heads come in the order of the sweep
-        unsafe {
-            match self.sweep {
-                Sweep::Forward => {
-                    (0..heads.len()).for_each(|at| self.ahead(least, heads[at]..end(at)));
-                }
-                Sweep::Backward => {
-                    (0..heads.len()).rev().for_each(|at| self.behind(least, heads[at]..end(at)));
-                }
-            }
-        }
+        // SAFETY: as the caller promises; runs come in the order of the sweep
+        runs.drain(..).for_each(|run| unsafe { self.find_run(least, run) });
     }
 
-    /// Rows with the columns of the first of them, each moved by one from row to row, upwards.
+    /// Those of rows with the columns of the first of them, each moved by one from row to row.
     ///
     /// # Safety
     /// As [`find`](Self::find).
-    unsafe fn ahead(self, least: &mut Vec<u32>, mut rows: Range<usize>) {
-        let (first, columns) = (rows.start, self.pattern.row(rows.start));
-        let (far, neighbour) = match columns.split_last() {
-            Some((&j, far)) if j as usize + 1 == first => (far, true),
-            _ => (columns, false),
+    unsafe fn find_run(self, least: &mut Vec<u32>, mut rows: Range<usize>) {
+        let first = rows.start;
+        let (far, neighbour) = self.sweep.split(self.pattern.row(first), first);
+        let nearest = match self.sweep {
+            Sweep::Forward => far.last(),
+            Sweep::Backward => far.first(),
         };
         // so many rows need none of each other but their neighbours
-        let most = far.last().map_or(rows.len(), |&j| first - j as usize);
-        while !rows.is_empty() {
-            let (at, count) = (rows.start, rows.len().min(most));
-            // SAFETY: columns lie before `at`, and these rows are the caller's
-            unsafe {
-                self.least(least, far, at - first, count);
-                let mut before = if neighbour { self.level.read(at - 1..at)[0] } else { 0 };
-                for (to, &least) in self.level.write(at..at + count).iter_mut().zip(&*least) {
-                    *to = if neighbour { least.max(before + 1) } else { least };
-                    before = *to;
-                }
-            }
-            rows.start += count;
-        }
-    }
-
-    /// The same downwards.
-    ///
-    /// # Safety
-    /// As [`find`](Self::find).
-    unsafe fn behind(self, least: &mut Vec<u32>, mut rows: Range<usize>) {
-        let (first, columns) = (rows.start, self.pattern.row(rows.start));
-        let (far, neighbour) = match columns.split_first() {
-            Some((&j, far)) if j as usize == first + 1 => (far, true),
-            _ => (columns, false),
-        };
-        let most = far.first().map_or(rows.len(), |&j| j as usize - first);
+        let most = nearest.map_or(rows.len(), |&j| first.abs_diff(j as usize));
         while !rows.is_empty() {
             let count = rows.len().min(most);
-            let at = rows.end - count;
-            // SAFETY: columns lie behind the rows, which are the caller's
+            let (at, before) = match self.sweep {
+                Sweep::Forward => (rows.start, rows.start.wrapping_sub(1)),
+                Sweep::Backward => (rows.end - count, rows.end),
+            };
+            // SAFETY: columns lie before these rows in the sweep, and the rows are the caller's
             unsafe {
                 self.least(least, far, at - first, count);
-                let next = rows.end..rows.end + usize::from(neighbour);
-                let mut before = self.level.read(next).first().copied().unwrap_or(0);
-                let of_rows = self.level.write(at..at + count).iter_mut().zip(&*least);
-                for (to, &least) in of_rows.rev() {
-                    *to = if neighbour { least.max(before + 1) } else { least };
-                    before = *to;
+                let mut next =
+                    if neighbour { self.level.read(before..before + 1)[0] + 1 } else { 0 };
+                let levels = self.level.write(at..at + count);
+                for step in 0..count {
+                    let i = self.sweep.row(step, count);
+                    levels[i] = least[i].max(next);
+                    next = if neighbour { levels[i] + 1 } else { 0 };
                 }
             }
-            rows.end = at;
+            match self.sweep {
+                Sweep::Forward => rows.start += count,
+                Sweep::Backward => rows.end = at,
+            }
         }
     }
 

@@ -62,9 +62,9 @@ impl Order {
         let merged = |(graph, target): &(Graph, usize)| {
             (2 * target <= LARGEST).then(|| (graph.merged(2 * target), 2 * target))
         };
-        let least = smallest(pattern.row_ptr.len() - 1, threads);
-        let finest = Graph::of_chunks(Threads::Pool, (pattern, sweep), least, numbers);
-        let finest = finest.map(|graph| (graph, least));
+        let target = smallest(pattern.row_ptr.len() - 1, threads);
+        let finest = Graph::of_chunks(Threads::Pool, (pattern, sweep), target, numbers);
+        let finest = finest.map(|graph| (graph, target));
         let graphs = std::iter::successors(finest, merged).map(|(graph, _)| graph).collect();
         let assigned = Threads::Pool.each(graphs, |graph: Graph| {
             let assignment = graph.assign(threads);
@@ -84,10 +84,10 @@ impl Order {
     }
 
     /// The cheapest one of an order by `chunks` and its cost, the order by levels and that of one thread; `level`
-    /// holds the [`levels`] of the rows.
+    /// holds the [`levels`] of the rows, of these [`sizes`].
     fn cheapest(
         chunks: Option<(Self, u64)>,
-        level: &[u32],
+        (level, sizes): (&[u32], &[usize]),
         (pattern, sweep): (PatternView, Sweep),
         block_size: usize,
         threads: usize,
@@ -97,7 +97,7 @@ impl Order {
         let serial_rows = serial_rows(all, rows, threads);
         let weight = all / rows.max(1) as u64;
         let weight = weight + weight / 2 + SCATTERED;
-        let by_level = level_cost(sizes(level).into_iter(), weight, serial_rows, threads);
+        let by_level = level_cost(sizes, weight, serial_rows, threads);
         match chunks {
             Some((order, cost)) if cost < by_level => order,
             _ if by_level < all => {
@@ -143,14 +143,15 @@ impl Order {
                 }
             })
         });
-        let levels = level.each_ref().map(|level| sizes(level).len());
+        let sizes = level.each_ref().map(|level| sizes(level));
+        let levels = sizes.each_ref().map(Vec::len);
         if pattern.numbers() < NARROW * levels[0].max(levels[1]) {
             return (None, levels);
         }
         let [of_lower, of_upper] = chunks;
         let orders = rayon::join(
-            || Self::cheapest(of_lower, &level[0], lower, b, threads),
-            || Self::cheapest(of_upper, &level[1], upper, b, threads),
+            || Self::cheapest(of_lower, (&level[0], &sizes[0]), lower, b, threads),
+            || Self::cheapest(of_upper, (&level[1], &sizes[1]), upper, b, threads),
         );
         (Some(orders.into()), levels)
     }
@@ -338,7 +339,7 @@ fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
 /// Rows of the smallest chunks that are tried: with a thousand chunks for each thread smaller ones are not better by
 /// more than a few percent (120^3, k = 0 to 2), and it takes longer to find who does which.
 fn smallest(rows: usize, threads: usize) -> usize {
-    const MOST: usize = 256;
+    const MOST: usize = 64;
     1 << (rows / (1024 * threads)).clamp(SMALLEST, MOST).ilog2()
 }
 
@@ -353,20 +354,15 @@ fn serial_rows(all: u64, rows: usize, threads: usize) -> usize {
 }
 
 /// Estimated cost of the order by levels of so many rows.
-fn level_cost(
-    sizes: impl Iterator<Item = usize>,
-    weight: u64,
-    serial_rows: usize,
-    threads: usize,
-) -> u64 {
-    let cost = |rows: usize| {
+fn level_cost(sizes: &[usize], weight: u64, serial_rows: usize, threads: usize) -> u64 {
+    let cost = |&rows: &usize| {
         if rows > serial_rows {
             rows.div_ceil(threads) as u64 * weight + WAIT
         } else {
             rows as u64 * weight
         }
     };
-    sizes.map(cost).sum()
+    sizes.iter().map(cost).sum()
 }
 
 #[cfg(test)]
@@ -468,7 +464,7 @@ mod tests {
             let side = (p.lower.view(), Sweep::Forward);
             let chunks = Order::by_chunks(side.0, side.1, block_size, 2);
             let level = levels_in_turn(side.0, side.1);
-            Order::cheapest(chunks, &level, side, block_size, 2)
+            Order::cheapest(chunks, (&level, &sizes(&level)), side, block_size, 2)
         };
         let tasks = |p: &FillPattern, block_size| {
             cheapest(p, block_size).threads.iter().map(Vec::len).collect::<Vec<_>>()

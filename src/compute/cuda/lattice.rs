@@ -71,16 +71,9 @@ impl Lattice {
         }
         // rows that repeat one that follows do, too, and the others do not
         let of_part = |part: usize| {
-            let (mut i, end) = (part * PART, ((part + 1) * PART).min(rows));
-            let mut starts = Vec::new();
-            while i < end {
-                let alike = 1 + lower.repeating(i + 1..end);
-                if !follows(i) {
-                    starts.extend((i..i + alike).map(|i| i as u32));
-                }
-                i += alike;
-            }
-            starts
+            let of_part = lower.runs(part * PART..((part + 1) * PART).min(rows));
+            let starts = of_part.filter(|run| !follows(run.start)).flatten();
+            starts.map(|i| i as u32).collect::<Vec<_>>()
         };
         let mut starts: Vec<u32> = Threads::Pool.map(rows.div_ceil(PART), 1, of_part).concat();
         if starts.len() * SHORTEST > rows {
@@ -93,10 +86,9 @@ impl Lattice {
         }
         let of_line = |line: usize| {
             let mut found: Vec<Coupling> = Vec::new();
-            let (mut i, end) = (starts[line] as usize, starts[line + 1] as usize);
-            while i < end {
-                let alike = 1 + lower.repeating(i + 1..end) as u32;
-                for &j in lower.row(i) {
+            for run in lower.runs(starts[line] as usize..starts[line + 1] as usize) {
+                let alike = run.len() as u32;
+                for &j in lower.row(run.start) {
                     // columns j, j + 1 and so on of the rows that are alike, line by line
                     let (mut j, last) = (j, j + alike);
                     while j < last {
@@ -109,7 +101,6 @@ impl Lattice {
                         j += entries;
                     }
                 }
-                i += alike as usize;
             }
             found.retain(|c| c.line != line);
             found

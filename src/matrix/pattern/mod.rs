@@ -76,6 +76,21 @@ impl<'a> PatternView<'a> {
         self.repeats.get(rows).map_or(0, |known| repeats::run(known, 1))
     }
 
+    /// `rows` in runs: rows that repeat the first of them, each moved by one column from row to row.
+    pub(crate) fn runs(
+        self,
+        rows: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let mut next = rows.start;
+        std::iter::from_fn(move || {
+            let first = next;
+            (first < rows.end).then(|| {
+                next += 1 + self.repeating(first + 1..rows.end);
+                first..next
+            })
+        })
+    }
+
     /// Entries of row `i`.
     #[inline]
     pub fn range(self, i: usize) -> std::ops::Range<usize> {
