@@ -19,7 +19,7 @@ results_limit
 start_results gupta
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments gupta "$(chosen_experiments "bubbly32 layered layered-large ilut frontier bubbly128-1 bubbly128-9")"
+experiments gupta "$(chosen_experiments "bubbly32 layered layered-large ilut frontier bubbly128-1 bubbly128-9" reservoirs)"
 if [ -s "$out/frontier.csv" ]; then
     "$bilu" plot "$out/frontier.csv" --experiment gupta/frontier --output "$out/frontier.svg" \
         --output "$out/frontier.png" --force || failed=1

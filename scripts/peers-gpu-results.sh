@@ -5,7 +5,7 @@
 #   scripts/peers-gpu-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/peers/<GPU> unless given.
-# BILU_BENCH_MATRICES names the folder of the matrices of configs/real-matrices.toml; without it they are left out.
+# BILU_BENCH_MATRICES names the folder of the matrices of configs/trisolve/real.toml; without it they are left out.
 # BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything) and
 # BILU_BENCH_CASE (seconds for a solve, 30) choose what is run. Records that OUT holds already are kept.
 set -euo pipefail

@@ -5,7 +5,7 @@
 #   scripts/peers-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/peers/<processor> unless given.
-# BILU_BENCH_MATRICES names the folder of the matrices of configs/real-matrices.toml; without it they are left out.
+# BILU_BENCH_MATRICES names the folder of the matrices of configs/trisolve/real.toml; without it they are left out.
 # BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything,
 # 1500), BILU_BENCH_ROUNDS (rounds over the systems and programs of a part, 3) and BILU_BENCH_CASE (seconds for a solve,
 # 20, three times that where there are a million unknowns) choose what is run. Tables have the best round of each case,

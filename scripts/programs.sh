@@ -117,14 +117,14 @@ results_limit() {
     }
 }
 
-# chosen_experiments NAMES: BILU_BENCH_EXPERIMENTS, or NAMES and, where their matrices are, the reservoirs.
+# chosen_experiments NAMES REAL: BILU_BENCH_EXPERIMENTS, or NAMES and, where their matrices are, those of REAL.
 chosen_experiments() {
     if [ -n "${BILU_BENCH_EXPERIMENTS:-}" ]; then
         echo "$BILU_BENCH_EXPERIMENTS"
     elif [ -n "${BILU_BENCH_MATRICES:-}" ]; then
-        echo "$1 reservoirs"
+        echo "$1 $2"
     else
-        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
+        echo "$2 left out: BILU_BENCH_MATRICES is not set" >&2
         echo "$1"
     fi
 }
@@ -196,7 +196,7 @@ join() {
     echo "${text%,}"
 }
 
-# real_systems: the matrices of configs/real-matrices.toml that peers solve, as lists: symmetric positive definite ones and
+# real_systems: the matrices of configs/trisolve/real.toml that peers solve, as lists: symmetric positive definite ones and
 # others, with ones as the right-hand side or that of the simulator (own). Empty without BILU_BENCH_MATRICES.
 real_systems() {
     symmetric= symmetric_own= general= general_own= large_own=

@@ -8,7 +8,7 @@
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/trisolve/<GPU>
 # unless given. BILU_BENCH_MATRICES names the folder of the reservoir matrices; without it they are
-# left out. BILU_BENCH_EXPERIMENTS (`general point-grids block-grids reservoirs`),
+# left out. BILU_BENCH_EXPERIMENTS (`general point-grids block-grids reservoirs real`),
 # BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--fill 0`) and BILU_BENCH_LIMIT (seconds
 # for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was
 # stopped goes on where it was, and the summary is of what is there.
@@ -20,17 +20,22 @@ results_limit
 start_results trisolve
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments trisolve "$(chosen_experiments "general point-grids block-grids")"
+experiments trisolve "$(chosen_experiments "general point-grids block-grids" "reservoirs real")"
 
-files=()
-for file in general point-grids block-grids reservoirs; do
-    [ ! -s "$out/$file.csv" ] || files+=("$out/$file.csv")
-done
-if [ "${#files[@]}" -gt 0 ]; then
+# summary NAME EXPERIMENT...: `versus` over what there is of the experiments
+summary() {
+    local name=$1 files=() experiment form
+    shift
+    for experiment in "$@"; do
+        [ ! -s "$out/$experiment.csv" ] || files+=("$out/$experiment.csv")
+    done
+    [ "${#files[@]}" -gt 0 ] || return 0
     for form in markdown:md csv:csv; do
         "$bilu" versus "${files[@]}" --format "${form%:*}" >"$scratch/versus" || failed=1
-        [ ! -s "$scratch/versus" ] || mv "$scratch/versus" "$out/versus.${form#*:}"
+        [ ! -s "$scratch/versus" ] || mv "$scratch/versus" "$out/$name.${form#*:}"
     done
-    [ ! -s "$out/versus.md" ] || cat "$out/versus.md"
-fi
+    [ ! -s "$out/$name.md" ] || cat "$out/$name.md"
+}
+summary versus general point-grids block-grids reservoirs
+summary versus-real real
 finish_results

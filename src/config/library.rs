@@ -198,9 +198,13 @@ mod tests {
     #[test]
     fn triangular_solves_are_compared_on_every_system_with_every_algorithm() {
         let algorithms = 1 + <Trisolve as clap::ValueEnum>::value_variants().len();
-        for (table, systems) in
-            [("point-grids", 3 * 4), ("block-grids", 6 * 4), ("general", 4 * 4), ("reservoirs", 8)]
-        {
+        for (table, systems) in [
+            ("point-grids", 3 * 4),
+            ("block-grids", 6 * 4),
+            ("general", 4 * 4),
+            ("reservoirs", 2 * 4),
+            ("real", (13 * 2 + 8 * 3) * 4),
+        ] {
             let entry = Entry { paper: "trisolve".into(), table: table.into() };
             let (cases, _) = Library::Embedded.open(&entry).unwrap().cases().unwrap();
             assert_eq!(cases.len(), systems * algorithms, "{table}");

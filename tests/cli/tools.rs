@@ -57,6 +57,7 @@ scaling/weak          Ranks: weak scaling of block ILU(k), 80^3 points on each
 trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8
 trisolve/general      Triangular solves and factorisation: general patterns
 trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar
+trisolve/real         Triangular solves and factorisation: 21 real matrices, by points and in blocks
 trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations
 yang/table1           Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns
 yang/table2           Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns
