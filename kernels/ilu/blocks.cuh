@@ -71,6 +71,17 @@ struct Batch {
             for (u32 k = 0; k < UP4; ++k) missing |= (u32)absent(u[n][k]) << n;
         return __ffs(warp_or(missing)) - 1;
     }
+
+    // What the lane lacks of job n, or null.
+    __device__ const double* lacks(u32 of, const Part& part, const double* upper) const {
+        const double* first = nullptr;
+#pragma unroll
+        for (u32 n = 0; n < AHEAD; ++n)
+#pragma unroll
+            for (u32 k = 0; k < UP4; ++k)
+                if (n == of && absent(u[n][k])) first = upper + (size_t)from[n] * BB + part.at(k);
+        return first;
+    }
 };
 
 // A job: blocks of the row less the multiplier times blocks of U'.
@@ -163,6 +174,7 @@ __device__ inline void block_row(const Task& task, double* w, uint2* list, u32 l
     const u32 mine = t % WARP < row.lower ? __ldg(&columns[row.l0 + t % WARP]) : 0;
     load_row<TEAM>(task, w, t, a);
     if (t == 0) gate(task, f.diagonal);
+    Gate all(EARLY ? task.gate : NONE, f.diagonal);
     copied();
     team_sync<TEAM>();
     Batch now, next;
@@ -182,6 +194,7 @@ __device__ inline void block_row(const Task& task, double* w, uint2* list, u32 l
             }
             done = ready;
             if (done == AHEAD) break;
+            if (!all.open) all.wait(now.lacks(done, part, f.upper));
             // what comes later is likely to be late as well
             now.look(part, f.upper);
             next.look(part, f.upper);

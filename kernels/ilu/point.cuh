@@ -37,6 +37,15 @@ struct Batch {
         for (u32 n = 0; n < AHEAD; ++n) missing |= (u32)absent(u[n]) << n;
         return __ffs(warp_or(missing)) - 1;
     }
+
+    // What the lane lacks of job n, or null.
+    __device__ const double* lacks(u32 of, const double* upper) const {
+        const double* first = nullptr;
+#pragma unroll
+        for (u32 n = 0; n < AHEAD; ++n)
+            if (n == of && absent(u[n])) first = upper + update[n].x;
+        return first;
+    }
 };
 
 __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 listed, u32 lane, const uint2* updates,
@@ -52,6 +61,7 @@ __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 l
     load_row<LANES>(task, w, lane, a);
     const bool no_diagonal = active && without_diagonal(a, row.i);
     if (threadIdx.x % WARP == 0) gate(task, f.diagonal);
+    Gate all(EARLY ? __shfl_sync(FULL, task.gate, 0) : NONE, f.diagonal);
     copied();
     __syncwarp();
     Batch now, next;
@@ -72,6 +82,7 @@ __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 l
             }
             done = ready;
             if (done == AHEAD) break;
+            if (!all.open) all.wait(now.lacks(done, f.upper));
             // what comes later is likely to be late as well
             now.look(f.upper);
             next.look(f.upper);

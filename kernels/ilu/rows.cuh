@@ -15,6 +15,10 @@
 #ifndef AHEAD
 #define AHEAD (BS == 1 ? 6 : BS <= 4 ? 6 : BS == 8 ? 4 : 3)
 #endif
+// Whether a row begins before its gate opens, with the updates whose numbers are there: where it has many.
+#ifndef EARLY
+#define EARLY 0
+#endif
 // Whether the targets of updates are searched for, not listed beforehand: for large blocks, which make
 // up for it, and for patterns whose list would be too large.
 #ifndef SEARCHED
@@ -167,9 +171,34 @@ __device__ inline double* room(const Task& row, double* shared, const Rows& rows
 // Teams that come early would fill the L2 cache's queues with looking, and what all wait for must pass
 // these too: so one lane first looks, at leisure, for a value two levels back.
 __device__ inline void gate(const Task& row, const double* diagonal) {
-    if (row.gate == NONE) return;
+    if (EARLY || row.gate == NONE) return;
     while (absent(load_relaxed(diagonal + (size_t)row.gate * BB))) __nanosleep(20);
 }
+
+// A warp's gate, which all of its lanes have, for a row that begins before it opens.
+struct Gate {
+    const double* value;
+    bool open;
+
+    __device__ Gate(u32 row, const double* diagonal)
+        : value(diagonal + (size_t)row * BB), open(row == NONE) {}
+
+    // Until the gate opens one lane of those that lack a number looks for it, and at the gate, at leisure, until one
+    // of both is there. All lanes call while it is not open; `lacks` is null where nothing is lacking.
+    __device__ void wait(const double* lacks) {
+        const u32 lane = threadIdx.x % WARP, who = __ffs(__ballot_sync(FULL, lacks != nullptr)) - 1;
+        bool opened = false;
+        if (lane == who) {
+            for (;;) {
+                const double number = load_relaxed(lacks);
+                opened = !absent(load_relaxed(value));
+                if (opened || !absent(number)) break;
+                __nanosleep(20);
+            }
+        }
+        open = __shfl_sync(FULL, (u32)opened, who);
+    }
+};
 
 __device__ inline bool without_diagonal(const Matrix& a, u32 i) {
     return a.n_absent && find(a.absent, 0, a.n_absent, i) != NONE;

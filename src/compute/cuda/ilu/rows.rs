@@ -61,7 +61,7 @@ struct Kernel {
 impl Kernel {
     fn new(d: &Device, s: &Structure, like: analysis::Rows) -> Result<Self> {
         let (block_size, patterns) = (s.block_size, s.triangles());
-        let mut variant = suited(block_size, s.pattern.upper.entries(), like);
+        let mut variant = suited(block_size, s.pattern.upper.entries(), like, early());
         let mut launch = Launch::of(d, &variant)?;
         let mut updates = None;
         if block_size <= LARGEST_LISTED {
@@ -229,11 +229,20 @@ impl InStages {
 /// Most jobs of a row that one warp works on; more are shared out among four.
 const MOST_JOBS: usize = 64;
 
+/// Environment variable that lets rows of more jobs than [`MOST_JOBS`] begin before their gates open; not yet measured.
+const EARLY_ROWS: &str = "BILU_BENCH_EARLY_ROWS";
+
+fn early() -> bool {
+    std::env::var_os(EARLY_ROWS).is_some_and(|set| set == "1")
+}
+
 /// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U': for
-/// blocks of one about as many as come from one row above, but 32 were slower than 16.
-fn width(block_size: usize, upper: f64) -> usize {
+/// blocks of one about as many as come from one row above, but 32 were slower than 16, and are for rows that
+/// begin early.
+fn width(block_size: usize, upper: f64, early: bool) -> usize {
+    let most = if early && upper >= 64.0 { 32 } else { 16 };
     match block_size {
-        1 => ((0.8 * upper).ceil() as usize).next_power_of_two().clamp(4, 16),
+        1 => ((0.8 * upper).ceil() as usize).next_power_of_two().clamp(4, most),
         2 => 4,
         3 | 4 => 2,
         _ => 1,
@@ -254,7 +263,7 @@ fn ahead(block_size: usize, jobs: usize) -> usize {
 }
 
 /// The variant of `ilu/rows.cu` for rows of about `jobs` jobs of `width` updates.
-fn listed(block_size: usize, width: usize, jobs: usize) -> Variant {
+fn listed(block_size: usize, width: usize, jobs: usize, early: bool) -> Variant {
     let mut defines = Vec::new();
     if block_size == 1 {
         defines.push(("LANES", width));
@@ -262,6 +271,9 @@ fn listed(block_size: usize, width: usize, jobs: usize) -> Variant {
         defines.push(("WARPS", 4));
     }
     defines.push(("AHEAD", ahead(block_size, jobs)));
+    if early && jobs > MOST_JOBS {
+        defines.push(("EARLY", 1));
+    }
     Variant { defines, ..block_size.into() }
 }
 
@@ -271,12 +283,12 @@ fn searching(block_size: usize) -> Variant {
 }
 
 /// The variant for such rows, of which those of U have so many blocks together.
-fn suited(block_size: usize, in_upper: usize, like: analysis::Rows) -> Variant {
+fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, early: bool) -> Variant {
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
-    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64);
-    listed(block_size, width, jobs(like, width))
+    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64, early);
+    listed(block_size, width, jobs(like, width), early)
 }
 
 /// Mean jobs of `width` updates of a row, as some of the rows tell.
@@ -302,10 +314,11 @@ fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_LISTED {
         return vec![block_size.into()];
     }
-    let width = width(block_size, f64::from(u16::MAX));
+    let width = |early| width(block_size, f64::from(u16::MAX), early);
     let jobs = [2, 3, 4, 12, MOST_JOBS, MOST_JOBS + 1];
-    let listed = jobs.map(|jobs| listed(block_size, width, jobs));
-    listed.into_iter().chain([searching(block_size)]).collect()
+    let usual = jobs.map(|jobs| listed(block_size, width(false), jobs, false));
+    let early = listed(block_size, width(true), MOST_JOBS + 1, true);
+    usual.into_iter().chain([early, searching(block_size)]).collect()
 }
 
 #[cfg(test)]
@@ -320,10 +333,11 @@ mod tests {
             crate::problem::load("poisson3d:9", crate::base::choices::ReadAs::Expanded).unwrap();
         let point = crate::matrix::pattern::block_pattern(&grid.matrix);
         let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
-        let defines = |b, k| {
+        let of = |b, k, early| {
             let p = pattern(k);
-            suited(b, p.upper.entries(), analysis::Rows::of(&p)).defines
+            suited(b, p.upper.entries(), analysis::Rows::of(&p), early).defines
         };
+        let defines = |b, k| of(b, k, false);
         assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);
         assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
         assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);
@@ -331,5 +345,8 @@ mod tests {
         assert_eq!(defines(8, 0), [("AHEAD", 3)]);
         assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
         assert_eq!(defines(25, 0), []);
+        assert_eq!(of(1, 3, true), [("LANES", 16), ("AHEAD", 8)], "short rows wait");
+        assert_eq!(of(1, 5, true), [("LANES", 32), ("AHEAD", 8), ("EARLY", 1)]);
+        assert_eq!(of(8, 3, true), [("WARPS", 4), ("AHEAD", 4), ("EARLY", 1)]);
     }
 }
