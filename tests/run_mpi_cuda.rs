@@ -113,7 +113,7 @@ const BOXES: &[&[&str]] = &[
 
 #[test]
 fn exact_factors_of_boxes_and_ranges_on_gpus_are_those_on_cores() {
-    let ways = ["--schwarz", "exact:interface", "--partition", "boxes,rows"];
+    let ways = ["--schwarz", "exact:interface,exact:interface:1", "--partition", "boxes,rows"];
     let more = ["--subdomains", "2,4,8", "--level-rule", "min"];
     compared_on(&[1, 2], BOXES, &[ways, more].concat());
 }

@@ -171,7 +171,8 @@ axes! {
     schwarz: schwarz::Choice, "schwarz", "NAME",
         "Preconditioners of subdomains: `jacobi`, block by block, `ras:D`, with D layers of overlap, or \
          one of the whole matrix, `exact`: products, or ILU(k), which `exact:interface` eliminates with the interfaces \
-         last, `exact:natural` in the given order, `exact` in one of both",
+         last, `exact:interface:M` with M more levels of fill in their rows and columns, `exact:natural` in the given \
+         order, `exact` in one of these",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     threads: usize, "threads", "T",
         "CPU threads of `cpu-mt`, or of each rank; results do not depend on them. 0: all cores, or one where the system \

@@ -127,7 +127,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("subdomains", "subdomains requested; 0: one of each rank"),
     (
         "schwarz",
-        "preconditioners of subdomains: jacobi, ras with layers of overlap, exact, exact:interface or exact:natural",
+        "preconditioners of subdomains: jacobi, ras with layers of overlap, exact, exact:interface, exact:interface:M or exact:natural",
     ),
     (
         "threads-asked",

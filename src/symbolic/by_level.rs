@@ -6,6 +6,8 @@
 //! pairs are those of the elimination row by row, each looked at once. (A search for fill paths,
 //! Hysom and Pothen 2001, makes rows independent as well, but walks pairs again and again: about
 //! 90 steps per row of ILU(2) on a seven-point stencil, against 27 pairs here.)
+//!
+//! Levels above k may be kept in part: where a row or a column is at or behind a given one.
 
 use std::ops::Range;
 
@@ -121,26 +123,43 @@ pub(super) fn fill(
     limit: usize,
     threads: Threads,
 ) -> Result<FillPattern, TooLarge> {
-    if k == 0 {
-        return without_fill(a, limit, threads);
+    match k {
+        0 => without_fill(a, limit, threads),
+        _ => raised::<false>(a, [k, k], 0, limit, threads),
     }
+}
+
+/// The same, where `RAISED` with entries of levels up to `top`, at least 1, whose row or column is `from` or behind it.
+pub(super) fn raised<const RAISED: bool>(
+    a: &Pattern,
+    [k, top]: [usize; 2],
+    from: usize,
+    limit: usize,
+    threads: Threads,
+) -> Result<FillPattern, TooLarge> {
     let n = a.rows();
     let (cut, mut seen) = Cut::new(threads, a);
     let mut task = Task::like(a, threads, limit);
     let mut higher = Vec::new();
-    if k > 1 {
+    if top > 1 {
         task.before = a.entries() - (n - cut.no_diagonal.len());
     }
-    for s in 1..k {
+    // rows before the last ones of a level in part do not repeat each other where columns come behind `from`
+    let known = |levels: &[Level], seen: &Repeats, rows: Range<usize>| {
+        let whole = !RAISED || levels.len() <= k || rows.start > from;
+        if whole { repeated(levels, seen, rows) } else { 0 }
+    };
+    let from_of = |s: usize| if RAISED && s > k { from } else { 0 };
+    for s in 1..top {
         let levels = levels(a, &cut, &higher);
         let new = find_runs(
             task,
             || Bits::new(n),
             |bits, rows, last, out| {
                 let i = rows.start;
-                let count = if last { repeated(&levels, &seen, rows) } else { 0 };
+                let count = if last { known(&levels, &seen, rows) } else { 0 };
                 if count == 0 {
-                    of_level(&levels, i, bits, out);
+                    of_level::<RAISED>(&levels, i, from_of(s), bits, out);
                 }
                 count
             },
@@ -154,14 +173,14 @@ pub(super) fn fill(
     let scratch = || (OrderedSet::new(n), Vec::new());
     let [lower, upper] = find_runs(task, scratch, |(set, row), rows, last, out| {
         let i = rows.start;
-        let count = if last { repeated(&levels, &seen, rows) } else { 0 };
+        let count = if last { known(&levels, &seen, rows) } else { 0 };
         if count == 0 {
-            let halves = whole_row(&levels, i, set, row);
+            let halves = whole_row::<RAISED>(&levels, i, from_of(top), set, row);
             out.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
         }
         count
     })?;
-    let filled = |i: usize| (1..=k).any(|s| diagonal_fills(&levels[..s], i));
+    let filled = |i: usize| (1..=top).any(|s| i >= from_of(s) && diagonal_fills(&levels[..s], i));
     let no_diagonal = cut.no_diagonal.iter().copied().filter(|&i| !filled(i as usize)).collect();
     Ok(FillPattern::new(lower, upper, no_diagonal))
 }
@@ -213,8 +232,15 @@ fn diagonal_fills(levels: &[Level], i: usize) -> bool {
     fills
 }
 
-/// Appends the entries of row i at the level above `levels`, in no order and without the diagonal.
-fn of_level(levels: &[Level], i: usize, known: &mut Bits, out: &mut Columns<2>) {
+/// Appends the entries of row i at the level above `levels`, in no order and without the diagonal; where `RAISED`
+/// those whose row or column is `from` or behind it.
+fn of_level<const RAISED: bool>(
+    levels: &[Level],
+    i: usize,
+    from: usize,
+    known: &mut Bits,
+    out: &mut Columns<2>,
+) {
     for level in levels {
         level.row(i).into_iter().flatten().for_each(|&j| known.insert(j));
     }
@@ -223,7 +249,7 @@ fn of_level(levels: &[Level], i: usize, known: &mut Bits, out: &mut Columns<2>) 
     let (old_lower, old_upper) = (lower.len(), upper.len());
     for_each_source(levels, i, |columns| {
         for &j in columns {
-            if !known.contains(j) {
+            if !known.contains(j) && (!RAISED || i.max(j as usize) >= from) {
                 known.insert(j);
                 if (j as usize) < i { lower.push(j) } else { upper.push(j) }
             }
@@ -254,10 +280,11 @@ fn repeated(levels: &[Level], seen: &Repeats, rows: Range<usize>) -> usize {
     count
 }
 
-/// All entries of row i left and right of the diagonal, in increasing order.
-fn whole_row<'a>(
+/// All entries of row i left and right of the diagonal, in increasing order; `from` as for [`of_level`].
+fn whole_row<'a, const RAISED: bool>(
     levels: &[Level],
     i: usize,
+    from: usize,
     set: &mut OrderedSet,
     row: &'a mut Vec<u32>,
 ) -> [&'a [u32]; 2] {
@@ -269,7 +296,10 @@ fn whole_row<'a>(
         }
     }
     set.insert(i as u32);
-    for_each_source(levels, i, |columns| columns.iter().for_each(|&j| set.insert(j)));
+    for_each_source(levels, i, |columns| {
+        let kept = |j: &&u32| !RAISED || i.max(**j as usize) >= from;
+        columns.iter().filter(kept).for_each(|&j| set.insert(j));
+    });
     row.clear();
     set.drain(row);
     let diagonal = row.partition_point(|&j| (j as usize) < i);

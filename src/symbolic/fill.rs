@@ -61,6 +61,27 @@ pub(crate) fn iluk_on(
     }
 }
 
+/// Pattern of ILU(k) by the rule `min` with entries of levels up to `top` whose row or column is `from` or behind it.
+///
+/// # Errors
+/// As [`iluk`].
+///
+/// # Panics
+/// If `top` is above [`MAX_FILL`], or below k.
+pub(crate) fn iluk_raised(
+    threads: Threads,
+    a: &Pattern,
+    [k, top]: [usize; 2],
+    from: usize,
+    limit: usize,
+) -> Result<FillPattern, TooLarge> {
+    assert!((k..=MAX_FILL).contains(&top), "fill levels {k} and {top}, at most {MAX_FILL}");
+    if top == k {
+        return iluk_on(threads, a, k, LevelRule::Min, limit);
+    }
+    by_level::raised::<true>(a, [k, top], from, limit, threads)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -158,8 +179,37 @@ pub(super) mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+        #[test]
+        fn raised_levels_are_those_of_elimination_row_by_row(
+            n in 1usize..120, line in 3i64..40, k in 0usize..4, more in 0usize..3, from in 0usize..130,
+            defects in 2u32..200, per_row in 0usize..5, seed in any::<u64>(),
+        ) {
+            let grid = banded(n, &[-20, -3, -1, 0, 1, 3, 20], line, defects, seed);
+            for a in [random(n, per_row, false, seed), grid] {
+                let expected = levelled(&a, LevelRule::Min, |i, j| {
+                    if i.max(j) >= from { k + more } else { k }
+                });
+                for threads in [Threads::One, Threads::Pool] {
+                    let found = iluk_raised(threads, &a, [k, k + more], from, usize::MAX);
+                    prop_assert_eq!(&found.expect("small"), &expected);
+                }
+            }
+        }
+    }
+
     /// Elimination with an array of levels for each row, and nothing else.
     fn row_by_row(a: &Pattern, k: usize, rule: LevelRule) -> FillPattern {
+        levelled(a, rule, |_, _| k)
+    }
+
+    /// The same with a highest level for each entry.
+    fn levelled(
+        a: &Pattern,
+        rule: LevelRule,
+        highest: impl Fn(usize, usize) -> usize,
+    ) -> FillPattern {
         use std::collections::BTreeMap;
         let mut rows: Vec<BTreeMap<usize, usize>> = Vec::new();
         for i in 0..a.rows() {
@@ -167,7 +217,8 @@ pub(super) mod tests {
                 a.row(i).iter().map(|&j| (j as usize, 0)).collect();
             let mut at = 0;
             while let Some((&p, &of_p)) = row.range(at..i).next() {
-                for (&j, &of_j) in rows[p].range(p + 1..).filter(|(_, l)| of_p + **l < k) {
+                let kept = |(j, l): &(&usize, &usize)| of_p + **l < highest(i, **j);
+                for (&j, &of_j) in rows[p].range(p + 1..).filter(kept) {
                     let new = of_p + of_j + 1;
                     let entry = row.entry(j).or_insert(new);
                     if rule == LevelRule::Overwrite && j != i || new < *entry {

@@ -21,6 +21,8 @@ pub struct Elimination {
     /// know the numbers of their rows.
     #[serde(skip)]
     pub given: Vec<u32>,
+    /// Levels of fill that rows and columns at interfaces have more than others.
+    more: usize,
     /// Work of a subdomain divided by that of the longest chain of stages, in entries of the graph.
     pub efficiency: f64,
 }
@@ -34,10 +36,37 @@ pub enum Sides {
     Lower,
 }
 
+/// Levels of fill of factors with interfaces last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillLevels {
+    /// Highest level.
+    pub k: usize,
+    /// Levels more where a row or a column is at an interface.
+    pub more: usize,
+}
+
+impl FillLevels {
+    /// The same level everywhere.
+    pub fn of(k: usize) -> Self {
+        Self { k, more: 0 }
+    }
+
+    /// Highest level at an interface.
+    pub fn highest(self) -> usize {
+        self.k + self.more
+    }
+
+    /// Couplings of the longest path over which there is fill.
+    pub fn reach(self) -> usize {
+        self.highest() + 1
+    }
+}
+
 impl Elimination {
     /// Parts that begin at the block rows `first`, which end with the last row's end; empty ones are left out.
-    pub(crate) fn of_parts(first: &[usize], stage: &[u32], efficiency: f64) -> Self {
-        let mut made = Self { first: Vec::new(), stage: Vec::new(), given: Vec::new(), efficiency };
+    pub(crate) fn of_parts(first: &[usize], stage: &[u32], more: usize, efficiency: f64) -> Self {
+        let (first_of, stage_of, given) = (Vec::new(), Vec::new(), Vec::new());
+        let mut made = Self { first: first_of, stage: stage_of, given, more, efficiency };
         for (rows, &stage) in first.windows(2).zip(stage) {
             if rows[0] < rows[1] {
                 made.first.push(rows[0]);
@@ -49,19 +78,20 @@ impl Elimination {
     }
 
     /// Interiors of all subdomains, then interfaces by colours of the subdomains; within a stage block rows keep
-    /// their order. Two subdomains of a colour are more than `reach` couplings apart: for ILU(k), whose fill goes
+    /// their order. Two subdomains of a colour are more than a reach of couplings apart: for ILU(k), whose fill goes
     /// over paths of k + 1, without fill between them at k + 1. `graph` is symmetric, in the order of the
     /// subdomains. Also returns the old block row at each place, for in each subdomain the interior moves before
     /// the interface.
     ///
     /// A subdomain of the first colour waits for nobody: if only its interface is coupled with others, all of its rows
-    /// are eliminated in the stage of that, in their order; on a grid they stay a box. For a reach above 1 only where
-    /// the interface comes last in that order: else the fill would be another, and iterations are more.
+    /// are eliminated in the stage of that, in their order; on a grid they stay a box. With fill only where
+    /// the interface comes last in that order: else the fill would be another, and iterations are more; nowhere where
+    /// interfaces have more fill.
     pub fn interfaces(
         graph: &Pattern,
         starts: &[usize],
         of: Sides,
-        reach: usize,
+        fill: FillLevels,
     ) -> (Self, Vec<u32>) {
         let subdomain = subdomains(starts);
         let outside = |row: usize| {
@@ -78,7 +108,7 @@ impl Elimination {
         for (s, w) in starts.windows(2).enumerate() {
             let rows = w[0] as u32..w[1] as u32;
             let interface: Vec<u32> = rows.filter(|&row| outside[row as usize]).collect();
-            let found = reached(graph, interface, reach, s as u32, &mut seen);
+            let found = reached(graph, interface, fill.reach(), s as u32, &mut seen);
             let found = found.into_iter().filter(|&row| outside[row as usize]);
             let mut found: Vec<u32> = found.map(|row| subdomain[row as usize]).collect();
             found.sort_unstable();
@@ -91,7 +121,7 @@ impl Elimination {
         for (s, w) in starts.windows(2).enumerate() {
             let coupled =
                 |row: usize| graph.row(row).iter().any(|&j| subdomain[j as usize] != s as u32);
-            take_whole((colours[s], reach), &mut outside[w[0]..w[1]], |row| coupled(w[0] + row));
+            take_whole((colours[s], fill), &mut outside[w[0]..w[1]], |row| coupled(w[0] + row));
             let rows = w[0] as u32..w[1] as u32;
             let (interface, interior): (Vec<u32>, Vec<u32>) =
                 rows.partition(|&row| outside[row as usize]);
@@ -107,7 +137,12 @@ impl Elimination {
         let stage: Vec<u32> = subdomain.iter().zip(&outside).map(of_row).collect();
         let efficiency = efficiency(graph, &subdomain, &stage);
         let of_parts: Vec<u32> = colours.iter().flat_map(|colour| [0, 1 + colour]).collect();
-        (Self::of_parts(&first, &of_parts, efficiency), order)
+        (Self::of_parts(&first, &of_parts, fill.more, efficiency), order)
+    }
+
+    /// Levels of fill of ILU(k) in this order.
+    pub fn fill(&self, k: usize) -> FillLevels {
+        FillLevels { k, more: self.more }
     }
 
     /// Stage of a block row.
@@ -146,13 +181,14 @@ impl Elimination {
 /// Puts all rows of a subdomain with its interface where [`Elimination::interfaces`] does; `coupled` tells which are
 /// coupled with other subdomains.
 pub(crate) fn take_whole(
-    (colour, reach): (u32, usize),
+    (colour, fill): (u32, FillLevels),
     outside: &mut [bool],
     coupled: impl Fn(usize) -> bool,
 ) {
     let mut rows = outside.iter().enumerate();
     if colour == 0
-        && (reach == 1 || outside.is_sorted())
+        && fill.more == 0
+        && (fill.k == 0 || outside.is_sorted())
         && outside.contains(&true)
         && rows.all(|(row, &outside)| outside || !coupled(row))
     {
@@ -267,7 +303,7 @@ mod tests {
     fn two_halves_of_a_line_have_one_row_each_at_the_interface() {
         let a = load("poisson3d:6x1x1", ReadAs::Expanded).unwrap().matrix;
         let (found, order) =
-            Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Both, 1);
+            Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Both, FillLevels::of(0));
         assert_eq!(order, [0, 1, 2, 4, 5, 3]);
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
         // the first waits for nobody and stays whole
@@ -276,8 +312,12 @@ mod tests {
         assert!(found.parts(3..6).eq([(0, 3..5), (2, 5..6)]));
         // of 16 entries the second interface waits for 8 and has 3
         assert_eq!(found.efficiency, 8.0 / 11.0);
-        let (found, order) =
-            Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Lower, 1);
+        let (found, order) = Elimination::interfaces(
+            &block_pattern(&a),
+            &[0, 3, 6],
+            Sides::Lower,
+            FillLevels::of(0),
+        );
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
         assert_eq!((order, stages), ((0..6).collect(), vec![1, 1, 1, 0, 0, 0]));
         assert!(found.parts(3..6).eq([(0, 3..6)]));
@@ -288,18 +328,22 @@ mod tests {
         let problem = load("poisson3d:12", ReadAs::Expanded).unwrap();
         let divided = divide(&problem.matrix, Partition::Boxes, problem.grid, 27, false).unwrap();
         let a = problem.matrix.permuted(divided.order.as_ref().unwrap());
-        for (reach, stages) in [(1, 3), (2, 5), (3, 9)] {
-            let (found, order) =
-                Elimination::interfaces(&block_pattern(&a), &divided.starts, Sides::Both, reach);
-            assert_eq!(found.stages(), stages, "reach {reach}");
+        for (k, stages) in [(0, 3), (1, 5), (2, 9)] {
+            let (found, order) = Elimination::interfaces(
+                &block_pattern(&a),
+                &divided.starts,
+                Sides::Both,
+                FillLevels::of(k),
+            );
+            assert_eq!(found.stages(), stages, "k {k}");
             // the box in the middle has an interior of 2 x 2 x 2
             let rows = divided.starts[13]..divided.starts[14];
             assert_eq!(found.parts(rows).next().unwrap().1.len(), 8);
             // that at the corner waits for nobody
             let rows = divided.starts[0]..divided.starts[1];
             let first: Vec<_> = found.parts(rows).map(|(stage, of)| (stage, of.len())).collect();
-            let expected = if reach == 1 { vec![(1, 64)] } else { vec![(0, 27), (1, 37)] };
-            assert_eq!(first, expected, "reach {reach}");
+            let expected = if k == 0 { vec![(1, 64)] } else { vec![(0, 27), (1, 37)] };
+            assert_eq!(first, expected, "k {k}");
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert!(sorted.into_iter().eq(0..1728));

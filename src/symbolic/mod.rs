@@ -33,7 +33,7 @@ pub use cells::{coloured, eliminated};
 pub(crate) use colour::independent_set;
 pub use colour::{Colouring, colours, colours_of_power};
 pub use fill::iluk;
-pub(crate) use fill::iluk_on;
+pub(crate) use fill::{iluk_on, iluk_raised};
 pub use fill_pattern::FillPattern;
 pub use hyperplanes::{GridPattern, NoGrid};
 pub use lattice::Lattice;

@@ -12,7 +12,7 @@ use crate::base::units::plural;
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
 use crate::symbolic::grid::box_of_blocks;
-use crate::symbolic::interfaces::{Elimination, Sides, subdomains};
+use crate::symbolic::interfaces::{Elimination, FillLevels, Sides, subdomains};
 use crate::symbolic::stencil::coordinates;
 use crate::symbolic::{iluk_on, symmetrised};
 
@@ -64,13 +64,13 @@ impl Divided {
     }
 
     /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::interfaces`]).
-    fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
+    fn eliminate(&mut self, a: &Csr, of: Sides, fill: FillLevels) -> Elimination {
         let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
         let graph = match &self.order {
             Some(order) => permuted(Threads::Pool, &graph, order),
             None => graph,
         };
-        let (found, inner) = Elimination::interfaces(&graph, &self.starts, of, reach);
+        let (found, inner) = Elimination::interfaces(&graph, &self.starts, of, fill);
         let old = |&new: &u32| self.order.as_ref().map_or(new, |order| order[new as usize]);
         self.order = Some(inner.iter().map(old).collect());
         found
@@ -137,10 +137,10 @@ pub(crate) fn divide_exactly(
     how: Partition,
     grid: Option<[usize; 3]>,
     count: usize,
-    fill: usize,
+    fill: FillLevels,
 ) -> Result<(Divided, Elimination)> {
     let mut divided = divide(a, how, grid, count, true)?;
-    let elimination = divided.eliminate(a, sides(how, count), fill + 1);
+    let elimination = divided.eliminate(a, sides(how, count), fill);
     Ok((divided, elimination))
 }
 

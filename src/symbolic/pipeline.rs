@@ -36,7 +36,7 @@ impl Elimination {
         let Schedule { rows, level_ptr: first } = Schedule::from_levels(&parts);
         let first: Vec<usize> = first.into_iter().map(|at| at as usize).collect();
         let stages: Vec<u32> = (0..first.len() as u32 - 1).map(|part| part % count).collect();
-        let mut made = Self::of_parts(&first, &stages, efficiency);
+        let mut made = Self::of_parts(&first, &stages, 0, efficiency);
         made.given.clone_from(&rows);
         (made, rows)
     }

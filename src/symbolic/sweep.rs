@@ -160,7 +160,7 @@ impl Sweep {
             }
         }
         first.extend(self.starts.last());
-        Elimination::of_parts(&first, &stages, work.efficiency(self.starts.len() - 1))
+        Elimination::of_parts(&first, &stages, 0, work.efficiency(self.starts.len() - 1))
     }
 }
 

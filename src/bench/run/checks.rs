@@ -144,7 +144,7 @@ pub(super) fn chosen(case: &Case) -> Result<schwarz::Choice, NoResult> {
             let text = format!("`{}` does not run on GPUs over ranks", case.schwarz);
             Err(NoResult::unsupported(text))
         }
-        schwarz::Choice::Exact if on_gpu(&case.backend) => Ok(schwarz::Choice::Interface),
+        schwarz::Choice::Exact if on_gpu(&case.backend) => Ok(schwarz::Choice::Interface(0)),
         choice => Ok(choice),
     }
 }

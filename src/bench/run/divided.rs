@@ -25,7 +25,7 @@ use crate::methods::schwarz::interfaces::interfaces;
 use crate::methods::{schwarz, solver};
 use crate::record::Record;
 use crate::record::schema::Division;
-use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::interfaces::{Elimination, FillLevels, Sides};
 use crate::symbolic::ordering::reordered;
 use crate::symbolic::partition::{self, Boxes, check_count, no_grid, range_starts, sides};
 use crate::symbolic::scalar_order;
@@ -83,9 +83,9 @@ pub(super) enum Order {
     Stages(Arc<Elimination>),
     /// In the order of the source, in stages.
     Given(Arc<Elimination>),
-    /// Interfaces last, which these sides make; subdomains of a colour are farther apart than so many couplings. The
-    /// ranks have to find them.
-    Interfaces(Sides, usize),
+    /// Interfaces last, which these sides make; subdomains of a colour are farther apart than fill goes. The ranks have
+    /// to find them.
+    Interfaces(Sides, FillLevels),
 }
 
 impl Order {
@@ -324,10 +324,10 @@ impl<'a> Divided<'a> {
         let natural = found.as_mut().and_then(|found| found.elimination.take());
         let used = match choice {
             _ if natural.is_some() => schwarz::Choice::Natural,
-            choice if choice.is_exact() => schwarz::Choice::Interface,
+            choice if choice.is_exact() => choice.interfaces_last(),
             choice => choice,
         };
-        let last = used == schwarz::Choice::Interface;
+        let last = matches!(used, schwarz::Choice::Interface(_));
         let (starts, numbering) = match found {
             Some(Found { starts, numbers: Some(numbers), .. }) => {
                 (starts, Numbering::Listed(numbers))
@@ -342,7 +342,7 @@ impl<'a> Divided<'a> {
             ..Division::default()
         };
         let elimination = if last {
-            Order::Interfaces(sides(how, count), fill + 1)
+            Order::Interfaces(sides(how, count), used.fill(fill))
         } else {
             Order::of(natural, used)
         };
@@ -390,8 +390,8 @@ impl<'a> Divided<'a> {
         let order = match elimination {
             Order::None => None,
             Order::Stages(order) | Order::Given(order) => Some(Arc::clone(order)),
-            Order::Interfaces(sides, reach) => {
-                let (found, order) = interfaces(communicator, &part, &layout, *sides, *reach);
+            Order::Interfaces(sides, fill) => {
+                let (found, order) = interfaces(communicator, &part, &layout, *sides, *fill);
                 part = renumbered(communicator, &part, layout.rank_starts(), &order)?;
                 let unknowns = scalar_order(&order, case.block_size);
                 rhs = reordered(&rhs, &unknowns);
@@ -401,7 +401,8 @@ impl<'a> Divided<'a> {
                 Some(Arc::new(found))
             }
         };
-        let layers = reach.unwrap_or_else(|| case.schwarz.layers(case.fill));
+        let highest = order.as_ref().map_or(case.fill, |order| order.fill(case.fill).highest());
+        let layers = reach.unwrap_or_else(|| case.schwarz.layers(highest));
         if layers > 0 && communicator.size() > 1 {
             part = with_layers(communicator, &part, layout.rank_starts(), layers)?;
         }

@@ -24,7 +24,7 @@ use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::methods::precond::{Kept, Phase, Phases, Settings, bilu};
 use crate::symbolic::interfaces::Elimination;
-use crate::symbolic::{FillPattern, Schedule, iluk_on};
+use crate::symbolic::{FillPattern, Schedule, iluk_on, iluk_raised};
 
 /// Factors of a rank.
 pub struct Exact<K: Local> {
@@ -256,19 +256,25 @@ impl<K: Local> Exact<K> {
         let (a, mine) = (part.matrix(), part.places());
         let near = mine.start as u32..mine.end as u32;
         let mut inside = vec![false; part.blocks()];
-        let known = with_overlap(a, near.clone(), layers(settings.fill), &mut inside);
+        let fill = order.fill(settings.fill);
+        let known = with_overlap(a, near.clone(), layers(fill.highest()), &mut inside);
         drop(inside);
         let number = |place: u32| part.number(place as usize);
         let sorted = sorted(&known, order, given, number);
         let mut places = vec![u32::MAX; known.len()];
         sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
-        let numbers = sorted.iter().map(|&at| number(known[at as usize])).collect();
+        let numbers: Vec<u64> = sorted.iter().map(|&at| number(known[at as usize])).collect();
+        let interiors = numbers.partition_point(|&row| order.stage(row as usize) == 0);
         let (order, given) = (Arc::clone(order), given.cloned());
         let all = Rows { order, given, own: part.own(), numbers };
         let [limit, each, free] = bilu::room(k.local(), a);
         let found = {
             let couplings = pattern(&all, part, &Columns::new(&known, near, places));
-            iluk_on(Threads::One, &couplings, settings.fill, settings.level_rule, limit)
+            let one = Threads::One;
+            match fill.more {
+                0 => iluk_on(one, &couplings, fill.k, settings.level_rule, limit),
+                _ => iluk_raised(one, &couplings, [fill.k, fill.highest()], interiors, limit),
+            }
         };
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;

@@ -14,9 +14,11 @@ use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, threads::on_ranks};
 use crate::compute::distributed::moves::with_layers;
 use crate::compute::{Factors as _, Trisolve};
+use crate::matrix::pattern::block_pattern;
 use crate::methods::schwarz::Choice;
 use crate::methods::schwarz::order::Ordered;
 use crate::problem::samples::{pattern, positive, problem};
+use crate::symbolic::interfaces::FillLevels;
 use crate::symbolic::ordering::{reordered, restored};
 
 /// A matrix as its source has it and in the order of its subdomains, and that of their elimination.
@@ -55,14 +57,16 @@ impl System {
             // that of the ordering on one device
             let how = choice_name(&how);
             let named: Ordering = format!("subdomains:{count},partition={how}").parse().unwrap();
-            assert_eq!(named.for_fill(k).order(a, grid).unwrap(), ordering);
+            if choice == Choice::Interface(0) {
+                assert_eq!(named.for_fill(k).order(a, grid).unwrap(), ordering);
+            }
         }
         let (source, starts, order) = (a.clone(), divided.starts, Arc::new(order));
         Self { source, ordering, unknowns, a: permuted, starts, order }
     }
 }
 
-const BOTH: [Choice; 2] = [Choice::Interface, Choice::Natural];
+const ALL: [Choice; 3] = [Choice::Interface(0), Choice::Interface(1), Choice::Natural];
 
 /// Rows of a few entries at random places, neither symmetric nor in any order.
 pub(in crate::methods::schwarz) fn random(n: usize, per_row: usize, seed: u64) -> Csr {
@@ -83,11 +87,11 @@ pub(in crate::methods::schwarz) fn random(n: usize, per_row: usize, seed: u64) -
     Csr::new(n, n, row_ptr, col_ind, values).unwrap()
 }
 
-/// What a rank knows of a matrix for factors of fill level k.
-fn known(k: &Distributed<Cpu>, a: &Csr, fill: usize) -> Part {
+/// What a rank knows of a matrix for factors of such fill.
+fn known(k: &Distributed<Cpu>, a: &Csr, fill: FillLevels) -> Part {
     let (communicator, layout) = (&**k.communicator(), k.layout());
     let own = layout.part_of(a, communicator.rank());
-    with_layers(communicator, &own, layout.rank_starts(), layers(fill)).unwrap()
+    with_layers(communicator, &own, layout.rank_starts(), layers(fill.highest())).unwrap()
 }
 
 /// Of each block row that a rank knows its number in the order of elimination, where that is not stage by stage.
@@ -104,7 +108,7 @@ fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
         let layout = Layout::new(starts, b, ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
-        let part = known(&k, a, case.fill);
+        let part = known(&k, a, order.fill(case.fill));
         let given = given(&part, order);
         let order = (order, given.as_ref());
         let m = Exact::new(&k, &part, order, &case.preconditioning(), &mut ()).unwrap();
@@ -125,9 +129,13 @@ fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
 }
 
 /// By one thread that factorises the matrix in the ordering of its own.
-fn expected(System { source, ordering, .. }: &System, case: &Case) -> Vec<f64> {
+fn expected(System { source, ordering, order, .. }: &System, case: &Case) -> Vec<f64> {
     let permuted = source.permuted(ordering).in_blocks(source.block_size());
-    let pattern = pattern(&permuted, case.fill);
+    let (fill, blocks) = (order.fill(case.fill), block_pattern(&permuted));
+    let interiors = order.order().iter().filter(|&&row| order.stage(row as usize) == 0).count();
+    let levels = [fill.k, fill.highest()];
+    let pattern = iluk_raised(Threads::One, &blocks, levels, interiors, usize::MAX).expect("small");
+    let pattern = Arc::new(pattern);
     let k = Cpu::sequential();
     let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
     k.ilu_factor(&mut ilu, &permuted, case.shift.fixed()).unwrap();
@@ -163,7 +171,7 @@ fn any_number_of_ranks_has_the_bits_of_one_thread() {
         ("blockpoisson3d:6x5x7,b=3", 3, Partition::Graph, 5),
     ] {
         let problem = problem(spec);
-        for (fill, choice) in (0..=3).flat_map(|fill| BOTH.map(|choice| (fill, choice))) {
+        for (fill, choice) in (0..=3).flat_map(|fill| ALL.map(|choice| (fill, choice))) {
             let a = problem.matrix.clone().in_blocks(b);
             let system = System::new(&a, problem.grid, (how, count), choice, fill);
             for factor_precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
@@ -180,7 +188,7 @@ fn patterns_that_are_not_symmetric_have_the_bits_of_one_thread() {
     for seed in 0..60 {
         let b = 1 + seed as usize % 3;
         let a = random(90 * b, 1 + seed as usize / 3 % 3, seed).in_blocks(b);
-        for (fill, choice) in (0..=3).flat_map(|fill| BOTH.map(|choice| (fill, choice))) {
+        for (fill, choice) in (0..=3).flat_map(|fill| ALL.map(|choice| (fill, choice))) {
             let how = [Partition::Rows, Partition::Graph][seed as usize / 4 % 2];
             let system = System::new(&a, None, (how, 4 + seed as usize % 3), choice, fill);
             let precisions = [FactorPrecision::Float64, FactorPrecision::Float32];
@@ -210,7 +218,7 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
     };
     for (zero, choice, teller) in [(5, 1), (1, 0), (10, 3)]
         .into_iter()
-        .flat_map(|(zero, teller)| BOTH.map(|choice| (zero, choice, teller)))
+        .flat_map(|(zero, teller)| ALL.map(|choice| (zero, choice, teller)))
     {
         let System { a, starts, order, .. } =
             System::new(&line(zero), None, (Partition::Rows, 4), choice, 0);
@@ -219,7 +227,7 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
                 let layout = Layout::new(&starts, 1, ranks).unwrap();
                 let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
                 let case = Case::default();
-                let part = known(&k, &a, case.fill);
+                let part = known(&k, &a, order.fill(case.fill));
                 let given = given(&part, &order);
                 let order = (&order, given.as_ref());
                 match Exact::new(&k, &part, order, &case.preconditioning(), &mut ()) {
@@ -242,7 +250,7 @@ fn broken(system: &System, ranks: usize, case: &Case) -> Vec<(usize, Breakdown)>
         let layout = Layout::new(&system.starts, system.a.block_size(), ranks).unwrap();
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
         let settings = case.preconditioning();
-        let part = known(&k, &system.a, settings.fill);
+        let part = known(&k, &system.a, system.order.fill(settings.fill));
         let given = given(&part, &system.order);
         let order = (&system.order, given.as_ref());
         match Exact::new(&k, &part, order, &settings, &mut ()) {

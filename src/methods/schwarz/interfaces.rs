@@ -10,10 +10,10 @@ use crate::compute::distributed::halo::ask;
 use crate::compute::distributed::moves::{PIECE, all_of, values};
 use crate::compute::distributed::part::Part;
 use crate::matrix::pattern::{Pattern, block_pattern};
-use crate::symbolic::interfaces::{Elimination, Sides, Work, take_whole};
+use crate::symbolic::interfaces::{Elimination, FillLevels, Sides, Work, take_whole};
 use crate::symbolic::{colours, mirrors, symmetrised};
 
-/// Interiors of all subdomains, then interfaces by colours of the subdomains, more than `reach` couplings apart
+/// Interiors of all subdomains, then interfaces by colours of the subdomains, farther apart than fill goes
 /// ([`Elimination::interfaces`]). `part` has the rows of a rank in the order of the layout. Also returns the block rows
 /// of this rank, counted from its first, in their new order.
 pub(crate) fn interfaces(
@@ -21,7 +21,7 @@ pub(crate) fn interfaces(
     part: &Part,
     layout: &Layout,
     of: Sides,
-    reach: usize,
+    fill: FillLevels,
 ) -> (Elimination, Vec<u32>) {
     let point = block_pattern(part.matrix());
     let mine = part.places();
@@ -33,7 +33,7 @@ pub(crate) fn interfaces(
     let known = if whole { point.clone() } else { symmetrised(Threads::One, &point) };
     let graph = Graph::new(communicator, part, layout, (&point, &known));
     let mut outside = graph.outside(of);
-    let near = all_of(communicator, &graph.near(communicator, &outside, reach));
+    let near = all_of(communicator, &graph.near(communicator, &outside, fill.reach()));
     let mut near: Vec<[u32; 2]> =
         near.chunks_exact(2).map(|pair| [pair[0] as u32, pair[1] as u32]).collect();
     near.sort_unstable();
@@ -46,9 +46,7 @@ pub(crate) fn interfaces(
     for (s, rows) in graph.subdomains() {
         let own = layout.starts()[s]..layout.starts()[s + 1];
         let coupled = |row: usize| graph.coupled(row).any(|other| !own.contains(&other));
-        take_whole((colours[s], reach), &mut outside[rows.clone()], |row| {
-            coupled(rows.start + row)
-        });
+        take_whole((colours[s], fill), &mut outside[rows.clone()], |row| coupled(rows.start + row));
         let (interface, interior): (Vec<u32>, Vec<u32>) =
             rows.map(|row| row as u32).partition(|&row| outside[row as usize]);
         counts.push(interior.len() as f64);
@@ -63,7 +61,7 @@ pub(crate) fn interfaces(
         .collect();
     first.push(starts[layout.count()] as usize);
     let stages: Vec<u32> = colours.iter().flat_map(|colour| [0, 1 + colour]).collect();
-    (Elimination::of_parts(&first, &stages, efficiency), order)
+    (Elimination::of_parts(&first, &stages, fill.more, efficiency), order)
 }
 
 /// The symmetric graph of a rank's rows.

@@ -22,7 +22,7 @@ fn as_of_the_whole(
     let rows = a.rows() / b;
     let of_base = base.order.clone().unwrap_or_else(|| (0..rows as u32).collect());
     let from = a.permuted(&scalar_order(&of_base, b)).in_blocks(b);
-    for fill in 0..=3 {
+    for fill in (0..=3).flat_map(|k| [0, 1].map(|more| FillLevels { k, more })) {
         let (divided, whole) = divide_exactly(a, how, grid, count, fill).unwrap();
         let to = a.permuted(&divided.unknowns(b).unwrap()).in_blocks(b);
         for ranks in [1, 2, 3, 4, 6].into_iter().filter(|&ranks| ranks <= count) {
@@ -31,14 +31,14 @@ fn as_of_the_whole(
                 let (me, starts) = (rank.rank(), layout.rank_starts());
                 let part = layout.part_of(&from, me);
                 let of = sides(how, count);
-                let (found, order) = interfaces(&rank, &part, &layout, of, fill + 1);
-                assert_eq!(found, whole, "{what}, k {fill}, {ranks} ranks");
+                let (found, order) = interfaces(&rank, &part, &layout, of, fill);
+                assert_eq!(found, whole, "{what}, {fill:?}, {ranks} ranks");
                 let moved = renumbered(&rank, &part, starts, &order).unwrap();
-                assert_eq!(moved, layout.part_of(&to, me), "{what}, k {fill}, {ranks} ranks");
+                assert_eq!(moved, layout.part_of(&to, me), "{what}, {fill:?}, {ranks} ranks");
                 order.into_iter().map(|row| starts[me] as u32 + row).collect::<Vec<u32>>()
             });
             let order = found.concat().into_iter().map(|row| of_base[row as usize]);
-            assert!(order.eq(divided.order.clone().unwrap()), "{what}, k {fill}, {ranks} ranks");
+            assert!(order.eq(divided.order.clone().unwrap()), "{what}, {fill:?}, {ranks} ranks");
         }
     }
 }

@@ -71,7 +71,8 @@ struct Extended<K: Local> {
     scratch: RefCell<[K::Vector; 2]>,
 }
 
-/// Which preconditioners subdomains have, written `jacobi`, `ras:D`, `exact`, `exact:interface` or `exact:natural`.
+/// Which preconditioners subdomains have, written `jacobi`, `ras:D`, `exact`, `exact:interface`, `exact:interface:M` or
+/// `exact:natural`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Choice {
@@ -82,8 +83,8 @@ pub enum Choice {
     Restricted(usize),
     /// One preconditioner of the whole matrix: products, or block ILU(k) in one of the orders that follow.
     Exact,
-    /// Block ILU(k), interfaces last.
-    Interface,
+    /// Block ILU(k), interfaces last, with so many more levels of fill in their rows and columns.
+    Interface(usize),
     /// The same in the given order.
     Natural,
 }
@@ -95,19 +96,22 @@ const NATURAL: &str = "exact:natural";
 /// Most layers of overlap.
 const MOST_LAYERS: usize = 100;
 
+/// Most levels of fill that interfaces have more than other rows.
+const MOST_LEVELS: usize = 4;
+
 impl Choice {
     /// Layers of block rows around those of a rank that it must know for fill level k.
     pub fn layers(self, k: usize) -> usize {
         match self {
             Self::Jacobi => 0,
             Self::Restricted(layers) => layers,
-            Self::Exact | Self::Interface | Self::Natural => order::layers(k),
+            Self::Exact | Self::Interface(_) | Self::Natural => order::layers(k),
         }
     }
 
     /// Whether there is one preconditioner of the whole matrix.
     pub fn is_exact(self) -> bool {
-        matches!(self, Self::Exact | Self::Interface | Self::Natural)
+        matches!(self, Self::Exact | Self::Interface(_) | Self::Natural)
     }
 }
 
@@ -117,7 +121,8 @@ impl fmt::Display for Choice {
             Self::Jacobi => f.write_str(jacobi::METHOD.name),
             Self::Restricted(layers) => write!(f, "ras:{layers}"),
             Self::Exact => f.write_str(EXACT),
-            Self::Interface => f.write_str(INTERFACE),
+            Self::Interface(0) => f.write_str(INTERFACE),
+            Self::Interface(levels) => write!(f, "{INTERFACE}:{levels}"),
             Self::Natural => f.write_str(NATURAL),
         }
     }
@@ -130,15 +135,20 @@ impl FromStr for Choice {
         match text.split_once(':') {
             None if text == jacobi::METHOD.name => Ok(Self::Jacobi),
             None if text == EXACT => Ok(Self::Exact),
-            _ if text == INTERFACE => Ok(Self::Interface),
+            _ if text == INTERFACE => Ok(Self::Interface(0)),
             _ if text == NATURAL => Ok(Self::Natural),
             Some(("ras", layers)) => whole(layers, 1, MOST_LAYERS)
                 .map(Self::Restricted)
                 .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message()))),
+            Some((EXACT, of)) if let Some(levels) = of.strip_prefix("interface:") => {
+                whole(levels, 0, MOST_LEVELS)
+                    .map(Self::Interface)
+                    .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message())))
+            }
             _ => Err(Error::unknown(
                 "schwarz",
                 text,
-                &[jacobi::METHOD.name, "ras:D", EXACT, INTERFACE, NATURAL],
+                &[jacobi::METHOD.name, "ras:D", EXACT, INTERFACE, "exact:interface:M", NATURAL],
             )),
         }
     }

@@ -9,7 +9,7 @@ use crate::matrix::Csr;
 use crate::matrix::pattern::{TooLarge, block_pattern_on};
 use crate::methods::precond::bilu;
 use crate::symbolic::grid::box_of_blocks;
-use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::interfaces::{Elimination, FillLevels};
 use crate::symbolic::partition::{Divided, divide, divide_exactly};
 use crate::symbolic::sweep::Sweep;
 
@@ -27,6 +27,16 @@ impl Choice {
     /// Whether exact factors of fill level k may keep the given order.
     pub(crate) fn may_be_natural(self, k: usize) -> bool {
         self == Self::Natural || (self == Self::Exact && k == 0)
+    }
+
+    /// What has interfaces last, of exact choices that do not keep the given order.
+    pub(crate) fn interfaces_last(self) -> Self {
+        if let Self::Interface(_) = self { self } else { Self::Interface(0) }
+    }
+
+    /// Levels of fill of these factors.
+    pub(crate) fn fill(self, k: usize) -> FillLevels {
+        FillLevels { k, more: if let Self::Interface(more) = self { more } else { 0 } }
     }
 
     /// Whether they do where they may, in these stages.
@@ -78,8 +88,9 @@ impl Ordered {
             }
         }
         if choice.is_exact() {
-            let (divided, order) = divide_exactly(a, how, grid, count, k)?;
-            return Ok(Self { divided, elimination: Some(order), used: Choice::Interface });
+            let used = choice.interfaces_last();
+            let (divided, order) = divide_exactly(a, how, grid, count, used.fill(k))?;
+            return Ok(Self { divided, elimination: Some(order), used });
         }
         let divided = divide(a, how, grid, count, false)?;
         Ok(Self { divided, elimination: None, used: choice })

@@ -208,10 +208,12 @@ fn fewer_subdomains_than_ranks_are_refused() {
 
 #[test]
 fn choices_are_written_as_they_are_read() {
-    for text in ["jacobi", "ras:1", "ras:12", "exact:interface"] {
+    for text in ["jacobi", "ras:1", "ras:12", "exact:interface", "exact:interface:1"] {
         assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
     }
     let message = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
     assert_eq!(message("ras"), "unknown schwarz `ras`");
     assert_eq!(message("ras:0"), "schwarz `ras:0`: `0` is outside 1 to 100");
+    let more = "schwarz `exact:interface:9`: `9` is outside 0 to 4";
+    assert_eq!(message("exact:interface:9"), more);
 }

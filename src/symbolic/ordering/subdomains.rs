@@ -7,6 +7,7 @@ use super::{Method, Parameter, Task};
 use crate::base::choices::{MAX_SUBDOMAINS, Partition};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::parse::{choice, choice_name, whole};
+use crate::symbolic::interfaces::FillLevels;
 use crate::symbolic::partition::divide_exactly;
 
 pub(super) const METHOD: Method = Method {
@@ -67,7 +68,7 @@ fn order(task: &Task) -> Result<Vec<u32>> {
     let Parameter::Division(Division { count, partition, fill }) = task.parameter else {
         unreachable!("it is read with its number");
     };
-    let of = |how| divide_exactly(task.matrix, how, task.grid, count, fill);
+    let of = |how| divide_exactly(task.matrix, how, task.grid, count, FillLevels::of(fill));
     let found = match partition {
         Some(how) => of(how),
         None => of(Partition::Boxes).or_else(|_| of(Partition::Graph)),

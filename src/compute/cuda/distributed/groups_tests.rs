@@ -7,6 +7,7 @@ use crate::base::choices::{LevelRule, Partition, ReadAs};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::block_pattern;
 use crate::problem::load;
+use crate::symbolic::interfaces::FillLevels;
 use crate::symbolic::partition::divide_exactly;
 use crate::symbolic::{Stencil, iluk_on};
 
@@ -69,7 +70,8 @@ fn random(block_size: usize, interiors: bool, seed: u64) -> Rank {
 fn grid(spec: &str, count: usize, fill: usize) -> Rank {
     let problem = load(spec, ReadAs::Expanded).unwrap();
     let a = &problem.matrix;
-    let (divided, order) = divide_exactly(a, Partition::Boxes, problem.grid, count, fill).unwrap();
+    let (divided, order) =
+        divide_exactly(a, Partition::Boxes, problem.grid, count, FillLevels::of(fill)).unwrap();
     let numbers = divided.unknowns(1).unwrap();
     let given: Vec<u32> = order.order().iter().map(|&row| numbers[row as usize]).collect();
     let point = block_pattern(&a.permuted(&given)).into_owned();
