@@ -105,20 +105,25 @@ fn solved<K: Backend>(
 }
 
 /// Factorises on patterns and with schedules that the device has made, in one thread block: the emulator runs one
-/// after the other.
-fn compare_solves(k: &Cuda, rng: &mut ChaCha8Rng) {
+/// after the other. Block rows have a diagonal and `per_row` others, or fewer.
+fn compare_solves(k: &Cuda, [n, per_row, b]: [usize; 3], fills: &[usize], rng: &mut ChaCha8Rng) {
     k.gpu().limit(Limits { resident: 1, ..Limits::NONE });
-    for fill in [0, 1, 3] {
-        let mut rows = vec![BTreeSet::new(); 60];
+    for &fill in fills {
+        let mut rows = vec![BTreeSet::new(); n];
         for (i, row) in rows.iter_mut().enumerate() {
-            row.extend([i, rng.random_range(0..60), rng.random_range(0..60)]);
+            row.insert(i);
+            row.extend((0..per_row).map(|_| rng.random_range(0..n)));
         }
-        let mut a = matrix(&rows, 1);
+        let rows: Vec<_> = (0..n * b)
+            .map(|i| rows[i / b].iter().flat_map(|&j| j * b..(j + 1) * b).collect::<BTreeSet<_>>())
+            .collect();
+        let mut a = matrix(&rows, b);
         // the diagonal outweighs the others
         let columns = a.col_ind().to_vec();
         let own = rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |_| i));
         for ((v, i), j) in a.values_mut().iter_mut().zip(own).zip(columns) {
-            *v = if i == j as usize { 5.0 } else { rng.random_range(-1.0..1.0) };
+            let own = (per_row * b) as f64 + 3.0;
+            *v = if i == j as usize { own } else { rng.random_range(-1.0..1.0) };
         }
         let r: Vec<f64> = (0..a.rows()).map(|_| rng.random_range(-1.0..1.0)).collect();
         let p = k.filled(&a, fill, usize::MAX).unwrap().unwrap();
@@ -127,7 +132,7 @@ fn compare_solves(k: &Cuda, rng: &mut ChaCha8Rng) {
             let got = solved(k, (Trisolve::SYNCFREE, precision), &p, (&a, &r));
             let want = solved(&Cpu::sequential(), (Trisolve::AUTO, precision), &p, (&a, &r));
             let worst = got.iter().zip(&want).map(|(g, w)| (g - w).abs()).fold(0.0, f64::max);
-            assert!(worst < 1e-13, "k {fill}, {precision:?}: {worst:e}");
+            assert!(worst < 1e-13, "{n} rows, b {b}, k {fill}, {precision:?}: {worst:e}");
             got
         });
         assert!(solutions[0] != solutions[1] && solutions[1] != solutions[2], "k {fill}");
@@ -247,11 +252,25 @@ fn a_device_makes_what_the_host_makes() {
     }
     // more levels than a digit has values
     let chain: Vec<_> = (0..700).map(|i: usize| BTreeSet::from([i.saturating_sub(1), i])).collect();
-    compare_solves(&k, &mut rng);
+    compare_solves(&k, [60, 2, 1], &[0, 1, 3], &mut rng);
     compare(&k, "chain", &matrix(&chain, 1), 0..=1);
 }
 
-/// The test above in a process whose CUDA driver and compiler are those of `tests/emulator`.
+/// Rows of many updates, which `BILU_BENCH_EARLY_ROWS=1` lets begin before others end.
+#[test]
+fn long_rows_are_factorised_as_on_the_host() {
+    let k = match Cuda::ours() {
+        Ok(k) => k,
+        Err(e) if std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_some() => panic!("{e}"),
+        Err(e) => return eprintln!("skipped: {e}"),
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    compare_solves(&k, [170, 3, 1], &[2, 4], &mut rng);
+    compare_solves(&k, [60, 3, 2], &[3], &mut rng);
+    compare_solves(&k, [50, 3, 3], &[3], &mut rng);
+}
+
+/// The tests above in a process whose CUDA driver and compiler are those of `tests/emulator`.
 #[test]
 fn kernels_on_the_host_make_what_the_host_makes() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulator");
@@ -270,15 +289,22 @@ fn kernels_on_the_host_make_what_the_host_makes() {
     for name in ["libnvrtc.so", "libnvrtc-builtins.so"] {
         std::fs::copy(&library, folder.path().join(name)).unwrap();
     }
-    let done = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_device_makes_what_the_host_makes", "--nocapture"])
-        .env("LD_LIBRARY_PATH", folder.path())
-        .env("BILU_BENCH_NVRTC_DIR", folder.path())
-        .env("BILU_BENCH_EMULATOR", &source)
-        .env("BILU_BENCH_CACHE", folder.path())
-        .env("BILU_BENCH_SETUP", "device")
-        .env("BILU_BENCH_REQUIRE_GPU", "1")
-        .status()
-        .unwrap();
-    assert!(done.success(), "{done}");
+    for (test, early) in [
+        ("a_device_makes_what_the_host_makes", "0"),
+        ("long_rows_are_factorised_as_on_the_host", "0"),
+        ("long_rows_are_factorised_as_on_the_host", "1"),
+    ] {
+        let done = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env("LD_LIBRARY_PATH", folder.path())
+            .env("BILU_BENCH_NVRTC_DIR", folder.path())
+            .env("BILU_BENCH_EMULATOR", &source)
+            .env("BILU_BENCH_CACHE", folder.path())
+            .env("BILU_BENCH_SETUP", "device")
+            .env("BILU_BENCH_EARLY_ROWS", early)
+            .env("BILU_BENCH_REQUIRE_GPU", "1")
+            .status()
+            .unwrap();
+        assert!(done.success(), "{test}, early rows {early}: {done}");
+    }
 }
