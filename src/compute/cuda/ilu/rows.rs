@@ -346,7 +346,8 @@ mod tests {
         assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
         assert_eq!(defines(25, 0), []);
         assert_eq!(of(1, 3, true), [("LANES", 16), ("AHEAD", 8)], "short rows wait");
-        assert_eq!(of(1, 5, true), [("LANES", 32), ("AHEAD", 8), ("EARLY", 1)]);
+        assert_eq!(of(1, 8, true), [("LANES", 16), ("AHEAD", 8), ("EARLY", 1)]);
+        assert_eq!(of(1, 12, true), [("LANES", 32), ("AHEAD", 8), ("EARLY", 1)]);
         assert_eq!(of(8, 3, true), [("WARPS", 4), ("AHEAD", 4), ("EARLY", 1)]);
     }
 }
