@@ -278,6 +278,8 @@ inline float __uint_as_float(unsigned bits) {
     memcpy(&v, &bits, 4);
     return v;
 }
+inline long long __double_as_longlong(double v);
+inline int __double2hiint(double v) { return (int)(__double_as_longlong(v) >> 32); }
 inline long long __double_as_longlong(double v) {
     long long bits;
     memcpy(&bits, &v, 8);
