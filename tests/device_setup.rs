@@ -265,8 +265,10 @@ fn long_rows_are_factorised_as_on_the_host() {
         Err(e) => return eprintln!("skipped: {e}"),
     };
     let mut rng = ChaCha8Rng::seed_from_u64(2);
-    compare_solves(&k, [170, 3, 1], &[2, 4], &mut rng);
-    compare_solves(&k, [60, 3, 2], &[3], &mut rng);
+    // nearly full factors
+    compare_solves(&k, [220, 9, 1], &[6], &mut rng);
+    compare_solves(&k, [120, 8, 1], &[4], &mut rng);
+    compare_solves(&k, [60, 8, 2], &[4], &mut rng);
 }
 
 /// The tests above in a process whose CUDA driver and compiler are those of `tests/emulator`.
