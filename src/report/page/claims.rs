@@ -15,10 +15,21 @@ use crate::report::plot::kinds;
 /// Anchor of the findings, which stand above the contents.
 pub(super) const FINDINGS: &str = "findings";
 
-/// Claims of this program itself, and the files whose systems make a performance profile of the backends: with the
-/// vendor's library, and with the peers.
-const OWN: [(&str, &[&str]); 2] =
-    [("trisolve", &["block-grids", "general", "point-grids", "reservoirs"]), ("peers", &["same"])];
+/// What a performance profile compares, and on the systems of which files.
+type Compared = (&'static str, &'static [&'static str]);
+
+/// Claims of this program itself, with their performance profiles: of backends with the vendor's library and with the
+/// peers, of variants of triangular solves.
+const OWN: [(&str, &[Compared]); 2] = [
+    (
+        "trisolve",
+        &[
+            ("backends", &["block-grids", "general", "point-grids", "reservoirs"]),
+            ("triangular solves", &["real"]),
+        ],
+    ),
+    ("peers", &[("backends", &["same"])]),
+];
 
 /// Most findings: one screen.
 const MOST: usize = 8;
@@ -119,8 +130,10 @@ fn paper(content: &Content<'_>, own: &Claims, verdicts: Sheet) -> Result<Section
     let notes = tables.collect_vec();
     let verdicts = Sheet { title: None, notes: Vec::new(), ..verdicts };
     let mut all = vec![Part::Text(how), Part::Table(verdicts)];
-    if let Some((paper, names)) = profiled {
-        all.extend(profile(content, paper, names)?);
+    if let Some((paper, profiles)) = profiled {
+        for (what, names) in *profiles {
+            all.extend(profile(content, (paper, what), names)?);
+        }
     }
     all.push(Part::Text(html! {
         details { summary { "State of its tables" } ul.below { @for line in &notes { li { (line) } } } }
@@ -128,8 +141,12 @@ fn paper(content: &Content<'_>, own: &Claims, verdicts: Sheet) -> Result<Section
     Ok(section(&own.paper, &own.title, all))
 }
 
-/// The performance profile of the backends over the systems of these files of a paper.
-fn profile(content: &Content<'_>, paper: &str, names: &[&str]) -> Result<Option<Part>> {
+/// The performance profile of what is compared over the systems of these files of a paper.
+fn profile(
+    content: &Content<'_>,
+    (paper, what): (&str, &str),
+    names: &[&str],
+) -> Result<Option<Part>> {
     let of_paper = |batch: &&Batch| {
         let mut words = batch.name.split('/').rev();
         words.next().is_some_and(|name| names.contains(&name)) && words.any(|word| word == paper)
@@ -139,9 +156,10 @@ fn profile(content: &Content<'_>, paper: &str, names: &[&str]) -> Result<Option<
     let merged = Batch { name: paper.to_owned(), records, ..Batch::default() };
     let plots =
         kinds::kind("profile")?.figures(&Batches { runs: vec![merged], obstacle: Vec::new() });
-    let plot = plots.into_iter().find(|plot| plot.figure.title.contains("of backends"));
+    let title = format!("of {what}:");
+    let plot = plots.into_iter().find(|plot| plot.figure.title.contains(&title));
     let part = |plot: kinds::Plot| {
-        let id = format!("{paper}-profile");
+        let id = format!("{paper}-profile-{}", what.replace(' ', "-"));
         parts::figure(&id, &format!("of {paper}"), &plot.figure, &plot.caption).map(Part::Text)
     };
     plot.map(part).transpose()

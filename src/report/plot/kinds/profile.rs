@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
               (horizontal) of the time of the best configuration for that system (Dolan and Moré 2002). \
               At 1 a curve shows how often a configuration is the fastest; to the right it rises to the \
               share of systems that it solves at all. The time is the time to solution: ordering, \
-              conversion of the matrix, setup and solve.",
+              conversion of the matrix, setup and solve; of triangular solves that of one application of L and U.",
     draw,
 };
 
@@ -36,12 +36,48 @@ const CANDIDATES: usize = 64;
 /// Largest factor that is shown.
 const FARTHEST: f64 = 1000.0;
 
-/// A comparison: its subject, the settings that name a configuration, and those over which the best
-/// is taken. All other settings identify the system.
-const COMPARISONS: [(&str, &[&str], &[&str]); 3] = [
-    ("backends", &["backend"], &["trisolve", "execution", "fgbilu-style"]),
-    ("preconditioners", &["precond", "fill", "deflation", "level-rule", "block-size"], &[]),
-    ("solvers", &["solver", "side", "restart", "orthogonalisation"], &[]),
+/// What is compared.
+struct Comparison {
+    what: &'static str,
+    /// Settings that name a configuration.
+    settings: &'static [&'static str],
+    /// Settings over which the best is taken. All others identify the system.
+    best_of: &'static [&'static str],
+    /// A setting without several values of which there is nothing to compare.
+    varies: Option<&'static str>,
+    /// The time; infinite where the run failed.
+    seconds: fn(&Record) -> f64,
+}
+
+const COMPARISONS: [Comparison; 4] = [
+    Comparison {
+        what: "backends",
+        settings: &["backend"],
+        best_of: &["trisolve", "execution", "fgbilu-style"],
+        varies: None,
+        seconds: to_solution,
+    },
+    Comparison {
+        what: "preconditioners",
+        settings: &["precond", "fill", "deflation", "level-rule", "block-size"],
+        best_of: &[],
+        varies: None,
+        seconds: to_solution,
+    },
+    Comparison {
+        what: "solvers",
+        settings: &["solver", "side", "restart", "orthogonalisation"],
+        best_of: &[],
+        varies: None,
+        seconds: to_solution,
+    },
+    Comparison {
+        what: "triangular solves",
+        settings: &["backend", "trisolve"],
+        best_of: &[],
+        varies: Some("trisolve"),
+        seconds: of_application,
+    },
 ];
 
 fn draw(batches: &Batches) -> Vec<Plot> {
@@ -52,31 +88,47 @@ fn draw(batches: &Batches) -> Vec<Plot> {
     let machines = by_key(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
     let mut plots = Vec::new();
     for ((cpu, _), records) in &machines {
-        for (what, settings, best_of) in COMPARISONS {
-            plots.extend(plot(what, settings, best_of, cpu, records));
+        let differ = differing(records.iter().copied());
+        for comparison in &COMPARISONS {
+            if comparison.varies.is_none_or(|name| differ.iter().any(|s| s.name == name)) {
+                plots.extend(plot(comparison, cpu, records));
+            }
         }
     }
     plots
 }
 
-/// Time to solution; infinite where the run failed.
-fn seconds(record: &Record) -> f64 {
-    let times = &record.times;
-    let total = times.to_solution(1).or(times.solve_s).filter(|s| s.is_finite() && *s > 0.0);
-    total.filter(|_| record.status.succeeded()).unwrap_or(f64::INFINITY)
+fn to_solution(record: &Record) -> f64 {
+    of_success(record, record.times.to_solution(1).or(record.times.solve_s))
 }
 
-/// The names of the configurations, and for each system the times of those tried on it.
-type Systems = (Vec<String>, Vec<HashMap<usize, f64>>);
+fn of_application(record: &Record) -> f64 {
+    of_success(record, record.traffic.apply_s)
+}
 
-fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems {
+fn of_success(record: &Record, seconds: Option<f64>) -> f64 {
+    let seconds = seconds.filter(|s| s.is_finite() && *s > 0.0);
+    seconds.filter(|_| record.status.succeeded()).unwrap_or(f64::INFINITY)
+}
+
+/// A system, with the times of the configurations tried on it.
+struct System {
+    name: String,
+    times: HashMap<usize, f64>,
+}
+
+/// The names of the configurations, and the systems.
+fn systems(of: &Comparison, records: &[&Record]) -> (Vec<String>, Vec<System>) {
     let (mut configurations, mut places) = (Vec::new(), HashMap::new());
-    let apart = [settings, best_of].concat();
+    let apart = [of.settings, of.best_of].concat();
     let groups = by_key(records.iter().copied(), |r| key_without(&r.case, &apart));
     let differ = differing(records.iter().copied());
-    let shown: Vec<_> = differ.into_iter().filter(|s| settings.contains(&s.name)).collect();
+    let (of_system, others): (Vec<_>, Vec<_>) =
+        differ.into_iter().partition(|s| !apart.contains(&s.name));
+    let shown: Vec<_> = others.into_iter().filter(|s| of.settings.contains(&s.name)).collect();
     let mut systems = Vec::new();
     for (_, group) in groups {
+        let first = group.first().map(|r| name(&r.case, &of_system, &Names::default()));
         let mut times: HashMap<usize, f64> = HashMap::new();
         for record in group {
             // no matrix among them
@@ -86,28 +138,26 @@ fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems 
                 configurations.len() - 1
             });
             let time = times.entry(at).or_insert(f64::INFINITY);
-            *time = time.min(seconds(record));
+            *time = time.min((of.seconds)(record));
         }
-        systems.push(times);
+        systems.push(System { name: first.unwrap_or_default(), times });
     }
     (configurations, systems)
 }
 
 /// Configurations tried on the same systems, and these systems. Starts with the configuration tried on
 /// most systems; each further one keeps as many systems as possible, and no fewer than a quarter.
-fn chosen(
-    configurations: usize,
-    systems: &[HashMap<usize, f64>],
-) -> (Vec<usize>, Vec<&HashMap<usize, f64>>) {
+fn chosen(configurations: usize, systems: &[System]) -> (Vec<usize>, Vec<&System>) {
     let (mut chosen, mut common): (Vec<usize>, Vec<_>) = (Vec::new(), systems.iter().collect());
     let mut tried = vec![0; configurations];
-    systems.iter().flat_map(HashMap::keys).for_each(|&configuration| tried[configuration] += 1);
+    let all = systems.iter().flat_map(|system| system.times.keys());
+    all.for_each(|&configuration| tried[configuration] += 1);
     let mut candidates: Vec<usize> = (0..configurations).collect();
     candidates.sort_by_key(|&configuration| std::cmp::Reverse(tried[configuration]));
     candidates.truncate(CANDIDATES);
     while chosen.len() < CURVES {
         let left = |configuration: usize| {
-            common.iter().filter(|times| times.contains_key(&configuration)).count()
+            common.iter().filter(|system| system.times.contains_key(&configuration)).count()
         };
         let others = candidates.iter().filter(|configuration| !chosen.contains(configuration));
         let others = others.map(|&configuration| (left(configuration), configuration));
@@ -118,32 +168,29 @@ fn chosen(
         if left < ENOUGH || (!chosen.is_empty() && 4 * left < common.len()) {
             break;
         }
-        common.retain(|times| times.contains_key(&configuration));
+        common.retain(|system| system.times.contains_key(&configuration));
         chosen.push(configuration);
     }
     (chosen, common)
 }
 
-fn plot(
-    what: &str,
-    settings: &[&str],
-    best_of: &[&str],
-    cpu: &str,
-    records: &[&Record],
-) -> Option<Plot> {
-    let (configurations, systems) = systems(settings, best_of, records);
+fn plot(of: &Comparison, cpu: &str, records: &[&Record]) -> Option<Plot> {
+    let what = of.what;
+    let (configurations, systems) = systems(of, records);
     let (chosen, common) = chosen(configurations.len(), &systems);
     // a system that no configuration solves has no best time
-    let best = |times: &HashMap<usize, f64>| {
-        chosen.iter().map(|configuration| times[configuration]).fold(f64::INFINITY, f64::min)
+    let best = |system: &System| {
+        let times = chosen.iter().map(|configuration| system.times[configuration]);
+        times.fold(f64::INFINITY, f64::min)
     };
-    let solved: Vec<&HashMap<usize, f64>> =
-        common.into_iter().filter(|times| best(times).is_finite()).collect();
+    let solved: Vec<&System> =
+        common.into_iter().filter(|system| best(system).is_finite()).collect();
     if chosen.len() < 2 || solved.len() < ENOUGH {
         return None;
     }
+    let ratio = |configuration: usize, system: &System| system.times[&configuration] / best(system);
     let profile = |configuration: &usize| {
-        let ratios = solved.iter().map(|times| times[configuration] / best(times));
+        let ratios = solved.iter().map(|system| ratio(*configuration, system));
         (&configurations[*configuration], ratios.sorted_by(f64::total_cmp).collect_vec())
     };
     let profiles = chosen.iter().map(profile).collect_vec();
@@ -161,12 +208,40 @@ fn plot(
         left => format!(" {left} that were tried on other or fewer systems are left out."),
     };
     let caption = format!(
-        "{} {what} on {cpu} and its GPUs; {} (matrix with all other settings) on which each was tried.{left}",
+        "{} {what} on {cpu} and its GPUs; {} (matrix with all other settings) on which each was tried.{left}{}",
         chosen.len(),
         plural(solved.len(), "system"),
+        worst(&configurations, &chosen, &solved, ratio),
     );
     let figure = Figure { marks: Marks::Steps, panels, left_out, ..Figure::default() };
     Some(of_machine(format!("Performance profile of {what}: {cpu}"), figure, caption))
+}
+
+/// Where the configuration that is the fastest most often is farthest from the fastest.
+fn worst(
+    configurations: &[String],
+    chosen: &[usize],
+    solved: &[&System],
+    ratio: impl Fn(usize, &System) -> f64,
+) -> String {
+    let wins = |&&c: &&usize| solved.iter().filter(|system| ratio(c, system) <= 1.0).count();
+    // of equal ones the first
+    let Some(&best) = chosen.iter().rev().max_by_key(wins) else { return String::new() };
+    let times = solved.iter().map(|system| (ratio(best, system), system));
+    let Some((most, system)) = times.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return String::new();
+    };
+    let name = short(&configurations[best]);
+    match most {
+        _ if most <= 1.0 => format!(" {name} is the fastest everywhere."),
+        _ if most.is_finite() => {
+            format!(
+                " {name}, the fastest most often, takes at most {most:.2} times as long as the fastest: {}.",
+                system.name
+            )
+        }
+        _ => format!(" {name}, the fastest most often, does not solve {}.", system.name),
+    }
 }
 
 /// Corners of the distribution function of sorted ratios, from 1 to `last`, in percent.

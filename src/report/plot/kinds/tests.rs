@@ -1,5 +1,6 @@
 use super::*;
 use crate::case::{Case, Format, RunKind};
+use crate::compute::Trisolve;
 use crate::config::library::experiment;
 use crate::config::marks::Marks;
 use crate::record::Record;
@@ -189,6 +190,33 @@ fn profiles_are_of_the_systems_that_every_configuration_was_tried_on() {
     let wanted = [(1.0, 50.0), (4.0, 75.0), (8.0, 100.0), (8.8, 100.0)];
     assert!(series[0].pairs().iter().zip(wanted).all(|(a, b)| close(a.0, b.0) && a.1 == b.1));
     assert_eq!(series[1].pairs()[..2], [(1.0, 75.0), (4.0, 100.0)]);
+    let worst =
+        "cuda, the fastest most often, takes at most 4.00 times as long as the fastest: k 2.";
+    assert!(plots[0].caption.ends_with(worst), "{}", plots[0].caption);
+    assert_eq!(plots.len(), 1, "one variant of triangular solves is not compared");
+}
+
+#[test]
+fn variants_of_triangular_solves_are_compared_by_one_application() {
+    let mut records = Vec::new();
+    for (fill, seconds) in [[3.0, 1.0, 2.0], [1.5, 1.0, 3.0], [1.0, 2.0, 8.0]].iter().enumerate() {
+        let variants = [Trisolve::LEVELS, Trisolve::SYNCFREE, Trisolve::AUTO];
+        for (trisolve, seconds) in variants.into_iter().zip(seconds) {
+            let backend = if trisolve == Trisolve::AUTO { "cusparse" } else { "cuda" };
+            // all take the same time in all
+            let mut r = record(Case { trisolve, ..on(backend, fill) }, 9, 1.0);
+            r.traffic.apply_s = Some(*seconds);
+            records.push(r);
+        }
+    }
+    let plots = plots("profile", records);
+    let plot = plots.iter().find(|plot| plot.figure.title.contains("triangular solves")).unwrap();
+    let series = &plot.figure.panels[0].series;
+    let names: Vec<&str> = series.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["levels, cuda", "syncfree, cuda", "cusparse"]);
+    assert!(close(series[1].pairs()[0].1, 200.0 / 3.0), "{:?}", series[1].pairs());
+    let worst = "syncfree, cuda, the fastest most often, takes at most 2.00 times as long as the fastest: k 2.";
+    assert!(plot.caption.ends_with(worst), "{}", plot.caption);
 }
 
 #[test]
