@@ -9,7 +9,7 @@ constexpr u32 TEAM = WARPS * WARP;
 constexpr u32 THREADS = 128;
 constexpr u32 TEAMS = THREADS / TEAM;
 constexpr u32 TEAMS_OF_WARP = 1;
-constexpr u32 RESIDENT = AHEAD > 3 ? 4 : BS == 4 || BS == 8 ? 6 : BS < 4 ? 5 : 4;
+constexpr u32 RESIDENT = AHEAD > 3 ? 4 - EARLY : BS == 4 || BS == 8 ? 6 : BS < 4 ? 5 : 4;
 constexpr u32 SCRATCH = 2 * TEAMS * sizeof(Task);
 static_assert(WARPS == 1 || TEAMS == 1, "warps of a team meet as thread blocks do");
 // Columns of a product that a block takes.
@@ -173,7 +173,7 @@ __device__ inline void block_row(const Task& task, double* w, uint2* list, u32 l
     const Jobs jobs(task, updates, list, listed, t, TEAM);
     const u32 mine = t % WARP < row.lower ? __ldg(&columns[row.l0 + t % WARP]) : 0;
     load_row<TEAM>(task, w, t, a);
-    if (t == 0) gate(task, f.diagonal);
+    if (!EARLY && t == 0) gate(task, f.diagonal);
     Gate all(EARLY ? task.gate : NONE, f.diagonal);
     copied();
     team_sync<TEAM>();

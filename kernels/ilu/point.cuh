@@ -60,7 +60,7 @@ __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 l
     const u32 p = lane < row.lower ? __ldg(&columns[row.l0 + lane]) : 0;
     load_row<LANES>(task, w, lane, a);
     const bool no_diagonal = active && without_diagonal(a, row.i);
-    if (threadIdx.x % WARP == 0) gate(task, f.diagonal);
+    if (!EARLY && threadIdx.x % WARP == 0) gate(task, f.diagonal);
     Gate all(EARLY ? __shfl_sync(FULL, task.gate, 0) : NONE, f.diagonal);
     copied();
     __syncwarp();

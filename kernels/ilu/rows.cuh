@@ -171,7 +171,7 @@ __device__ inline double* room(const Task& row, double* shared, const Rows& rows
 // Teams that come early would fill the L2 cache's queues with looking, and what all wait for must pass
 // these too: so one lane first looks, at leisure, for a value two levels back.
 __device__ inline void gate(const Task& row, const double* diagonal) {
-    if (EARLY || row.gate == NONE) return;
+    if (row.gate == NONE) return;
     while (absent(load_relaxed(diagonal + (size_t)row.gate * BB))) __nanosleep(20);
 }
 
