@@ -36,6 +36,13 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
         run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite", "--fill", "1"]);
     let why = "`exact` with the level rule `overwrite` does not run over ranks";
     assert!(text.contains(why), "{text}");
+    let more = ["poisson3d:4", "--schwarz", "exact:interface:1", "--level-rule", "overwrite"];
+    let text = run(2, &[&more[..], &["--fill", "0"]].concat());
+    let why = "`exact:interface:1` with the level rule `overwrite` does not run over ranks";
+    assert!(text.contains(why), "{text}");
+    let more = ["poisson3d:4", "--schwarz", "exact:interface:4", "--level-rule", "min"];
+    let text = run(2, &[&more[..], &["--fill", "120"]].concat());
+    assert!(text.contains("`exact:interface:4` has fill of level"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Checks before a case computes: methods that do not suit each other or the matrix, and memory.
 
 use super::{Job, NoResult};
+use crate::base::choices::MAX_FILL;
 use crate::base::measure::memory_free;
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, Format, LevelRule, Scaling, Setting, Shift};
@@ -157,6 +158,7 @@ pub(super) fn name_of_used(case: &Case, used: schwarz::Choice) -> String {
 /// Why a case has no preconditioner of the whole matrix, if it has none.
 pub(super) fn not_exact(case: &Case) -> Option<String> {
     let Case { precond, schwarz, .. } = case;
+    let highest = schwarz.fill(case.fill).highest();
     match precond::undivided(precond) {
         Undivided::No => {
             let exact = precond::all_undivided().join("`, `");
@@ -171,8 +173,11 @@ pub(super) fn not_exact(case: &Case) -> Option<String> {
         Undivided::Factors if case.drop_tolerance > 0.0 || case.shift == Shift::Search => Some(
             format!("neither a drop tolerance nor a shift search runs with `{schwarz}` over ranks"),
         ),
+        Undivided::Factors if highest > MAX_FILL => Some(format!(
+            "`{schwarz}` has fill of level {highest} at interfaces: at most {MAX_FILL}"
+        )),
         // such a level depends on rows of all ranks
-        Undivided::Factors if case.fill > 0 && case.level_rule != LevelRule::Min => {
+        Undivided::Factors if highest > 0 && case.level_rule != LevelRule::Min => {
             let rule = choice_name(&case.level_rule);
             Some(format!("`{schwarz}` with the level rule `{rule}` does not run over ranks"))
         }
