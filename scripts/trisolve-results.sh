@@ -7,7 +7,7 @@
 #   scripts/trisolve-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/trisolve/<GPU>
-# unless given. BILU_BENCH_MATRICES names the folder of the reservoir matrices; without it they are
+# unless given. BILU_BENCH_MATRICES names the folder of the real matrices; without it they are
 # left out. BILU_BENCH_EXPERIMENTS (`general point-grids block-grids reservoirs real`),
 # BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--fill 0`) and BILU_BENCH_LIMIT (seconds
 # for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was

@@ -2,6 +2,9 @@
 //! `tests/emulator`, which runs the kernels' own text without one and needs g++.
 #![cfg(feature = "cuda")]
 
+#[path = "common/gpu.rs"]
+mod gpu;
+
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -17,6 +20,7 @@ use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::problem;
 use bilu_bench::symbolic::{BoxFill, FillPattern, Schedule, Stencil, iluk};
+use gpu::gpu;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -121,9 +125,9 @@ fn compare_solves(k: &Cuda, [n, per_row, b]: [usize; 3], fills: &[usize], rng: &
         // the diagonal outweighs the others
         let columns = a.col_ind().to_vec();
         let own = rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |_| i));
+        let diagonal = (per_row * b) as f64 + 3.0;
         for ((v, i), j) in a.values_mut().iter_mut().zip(own).zip(columns) {
-            let own = (per_row * b) as f64 + 3.0;
-            *v = if i == j as usize { own } else { rng.random_range(-1.0..1.0) };
+            *v = if i == j as usize { diagonal } else { rng.random_range(-1.0..1.0) };
         }
         let r: Vec<f64> = (0..a.rows()).map(|_| rng.random_range(-1.0..1.0)).collect();
         let p = k.filled(&a, fill, usize::MAX).unwrap().unwrap();
@@ -197,11 +201,7 @@ fn compare_march(k: &Cuda, a: &Csr, fill: usize, rule: LevelRule) {
 
 #[test]
 fn a_device_makes_what_the_host_makes() {
-    let k = match Cuda::ours() {
-        Ok(k) => k,
-        Err(e) if std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_some() => panic!("{e}"),
-        Err(e) => return eprintln!("skipped: {e}"),
-    };
+    let Some(k) = gpu(Cuda::ours()) else { return };
     let seed = std::env::var("BILU_BENCH_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
     println!("seed {seed}");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -259,11 +259,7 @@ fn a_device_makes_what_the_host_makes() {
 /// Rows of many updates, which `BILU_BENCH_EARLY_ROWS=1` lets begin before others end.
 #[test]
 fn long_rows_are_factorised_as_on_the_host() {
-    let k = match Cuda::ours() {
-        Ok(k) => k,
-        Err(e) if std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_some() => panic!("{e}"),
-        Err(e) => return eprintln!("skipped: {e}"),
-    };
+    let Some(k) = gpu(Cuda::ours()) else { return };
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     // nearly full factors
     compare_solves(&k, [220, 9, 1], &[6], &mut rng);

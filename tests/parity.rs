@@ -1,6 +1,10 @@
 //! Backends against the sequential CPU on random input. The GPU's part is skipped, visibly, where
 //! there is none; `BILU_BENCH_REQUIRE_GPU=1` makes that a failure.
 
+#[cfg(feature = "cuda")]
+#[path = "common/gpu.rs"]
+mod gpu;
+
 use bilu_bench::bench::parity;
 use bilu_bench::bench::parity::{Extent, Finding};
 use bilu_bench::case::Trisolve;
@@ -59,18 +63,8 @@ mod cuda {
     use bilu_bench::compute::cuda::{Cuda, Limits};
     use bilu_bench::compute::trisolve::{Description, Takes};
 
+    use super::gpu::gpu;
     use super::*;
-
-    fn gpu(made: bilu_bench::Result<Cuda>) -> Option<Cuda> {
-        match made {
-            Ok(k) => Some(k),
-            Err(e) if std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_some() => panic!("{e}"),
-            Err(e) => {
-                eprintln!("skipped: {e}");
-                None
-            }
-        }
-    }
 
     #[test]
     fn gpu_agrees_with_cpu() {

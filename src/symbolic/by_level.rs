@@ -146,10 +146,10 @@ pub(super) fn raised<const RAISED: bool>(
     }
     // rows before the last ones of a level in part do not repeat each other where columns come behind `from`
     let known = |levels: &[Level], seen: &Repeats, rows: Range<usize>| {
-        let whole = !RAISED || levels.len() <= k || rows.start > from;
+        let whole = levels.len() <= k || rows.start > from;
         if whole { repeated(levels, seen, rows) } else { 0 }
     };
-    let from_of = |s: usize| if RAISED && s > k { from } else { 0 };
+    let from_of = |s: usize| if s > k { from } else { 0 };
     for s in 1..top {
         let levels = levels(a, &cut, &higher);
         let new = find_runs(

@@ -65,8 +65,8 @@ impl FillLevels {
 impl Elimination {
     /// Parts that begin at the block rows `first`, which end with the last row's end; empty ones are left out.
     pub(crate) fn of_parts(first: &[usize], stage: &[u32], more: usize, efficiency: f64) -> Self {
-        let (first_of, stage_of, given) = (Vec::new(), Vec::new(), Vec::new());
-        let mut made = Self { first: first_of, stage: stage_of, given, more, efficiency };
+        let mut made =
+            Self { first: Vec::new(), stage: Vec::new(), given: Vec::new(), more, efficiency };
         for (rows, &stage) in first.windows(2).zip(stage) {
             if rows[0] < rows[1] {
                 made.first.push(rows[0]);
@@ -78,8 +78,8 @@ impl Elimination {
     }
 
     /// Interiors of all subdomains, then interfaces by colours of the subdomains; within a stage block rows keep
-    /// their order. Two subdomains of a colour are more than a reach of couplings apart: for ILU(k), whose fill goes
-    /// over paths of k + 1, without fill between them at k + 1. `graph` is symmetric, in the order of the
+    /// their order. Two subdomains of a colour are farther apart than fill goes, which for ILU(k) is over paths of
+    /// k + 1 couplings. `graph` is symmetric, in the order of the
     /// subdomains. Also returns the old block row at each place, for in each subdomain the interior moves before
     /// the interface.
     ///

@@ -278,13 +278,12 @@ inline float __uint_as_float(unsigned bits) {
     memcpy(&v, &bits, 4);
     return v;
 }
-inline long long __double_as_longlong(double v);
-inline int __double2hiint(double v) { return (int)(__double_as_longlong(v) >> 32); }
 inline long long __double_as_longlong(double v) {
     long long bits;
     memcpy(&bits, &v, 8);
     return bits;
 }
+inline int __double2hiint(double v) { return (int)(__double_as_longlong(v) >> 32); }
 inline double __longlong_as_double(long long bits) {
     double v;
     memcpy(&v, &bits, 8);
