@@ -256,7 +256,7 @@ fn a_device_makes_what_the_host_makes() {
     compare(&k, "chain", &matrix(&chain, 1), 0..=1);
 }
 
-/// Rows of many updates, which `BILU_BENCH_EARLY_ROWS=1` lets begin before others end.
+/// Rows of many updates, which begin before others end.
 #[test]
 fn long_rows_are_factorised_as_on_the_host() {
     let Some(k) = gpu(Cuda::ours()) else { return };
@@ -286,10 +286,7 @@ fn kernels_on_the_host_make_what_the_host_makes() {
     for name in ["libnvrtc.so", "libnvrtc-builtins.so"] {
         std::fs::copy(&library, folder.path().join(name)).unwrap();
     }
-    for (test, early) in [
-        ("a_device_makes_what_the_host_makes", "0"),
-        ("long_rows_are_factorised_as_on_the_host", "1"),
-    ] {
+    for test in ["a_device_makes_what_the_host_makes", "long_rows_are_factorised_as_on_the_host"] {
         let done = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env("LD_LIBRARY_PATH", folder.path())
@@ -297,10 +294,9 @@ fn kernels_on_the_host_make_what_the_host_makes() {
             .env("BILU_BENCH_EMULATOR", &source)
             .env("BILU_BENCH_CACHE", folder.path())
             .env("BILU_BENCH_SETUP", "device")
-            .env("BILU_BENCH_EARLY_ROWS", early)
             .env("BILU_BENCH_REQUIRE_GPU", "1")
             .status()
             .unwrap();
-        assert!(done.success(), "{test}, early rows {early}: {done}");
+        assert!(done.success(), "{test}: {done}");
     }
 }

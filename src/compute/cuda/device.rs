@@ -341,6 +341,9 @@ fn too_old((major, minor): (i32, i32)) -> Error {
     .hint("update the NVIDIA driver; the CPU backends need none")
 }
 
+/// Threads of a warp.
+pub(crate) const WARP: usize = 32;
+
 /// A launch of `blocks` by `threads`.
 pub(crate) fn grid(blocks: usize, threads: u32) -> LaunchConfig {
     LaunchConfig {

@@ -1,11 +1,8 @@
 //! Rows of a matrix shared out among the thread blocks of one kernel.
 
 use super::Matrix;
-use super::device::Device;
+use super::device::{Device, WARP};
 use crate::base::error::Result;
-
-/// Rows of a warp.
-const WARP: usize = 32;
 
 /// Work of a row beside its entries, in entries: the vectors.
 const VECTORS: u64 = 12;

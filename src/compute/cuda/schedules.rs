@@ -175,6 +175,14 @@ pub(super) enum Order<'a> {
 }
 
 impl Order<'_> {
+    /// Steps of the rows.
+    pub(super) fn levels(&self) -> usize {
+        match self {
+            Self::Host(schedule) => schedule.levels(),
+            Self::Device(steps) => steps.count,
+        }
+    }
+
     /// The rows on the device, each step filled up to whole groups by rows that are [`NONE`]; and how many these are
     /// together.
     pub(super) fn in_groups(&self, d: &Device, group: usize) -> Result<(CudaSlice<u32>, usize)> {

@@ -11,7 +11,7 @@ use super::{Algorithm, By, Description, Factorise};
 use crate::base::error::Result;
 use crate::compute::cuda::analysis;
 use crate::compute::cuda::compressed::{Compressed, Factored};
-use crate::compute::cuda::device::Device;
+use crate::compute::cuda::device::{Device, WARP};
 use crate::compute::cuda::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::schedules::Order;
@@ -43,14 +43,14 @@ pub(super) fn new(
     like: analysis::Rows,
     order: &Order,
 ) -> Result<Box<dyn Factorise>> {
-    let kernel = Rc::new(Kernel::new(d, s, like)?);
+    let kernel = Rc::new(Kernel::new(d, s, like, order.levels())?);
     Ok(Box::new(ByRows::new(d, &kernel, s, like, order)?))
 }
 
 /// Largest blocks whose updates are listed beforehand.
 const LARGEST_LISTED: usize = 8;
 
-/// The kernel for rows like those of a pattern, and the updates of these.
+/// The kernel for rows like those of a pattern in so many levels, and the updates of these.
 struct Kernel {
     variant: Variant,
     launch: Launch,
@@ -59,9 +59,10 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn new(d: &Device, s: &Structure, like: analysis::Rows) -> Result<Self> {
+    fn new(d: &Device, s: &Structure, like: analysis::Rows, levels: usize) -> Result<Self> {
         let (block_size, patterns) = (s.block_size, s.triangles());
-        let mut variant = suited(block_size, s.pattern.upper.entries(), like, early());
+        let abreast = like.count() as f64 / levels.max(1) as f64 / f64::from(d.multiprocessors());
+        let mut variant = suited(block_size, s.pattern.upper.entries(), like, abreast);
         let mut launch = Launch::of(d, &variant)?;
         let mut updates = None;
         if block_size <= LARGEST_LISTED {
@@ -200,7 +201,8 @@ impl InStages {
         stages: &[Schedule],
     ) -> Result<Self> {
         let like = analysis::Rows::of(&s.pattern);
-        let kernel = Rc::new(Kernel::new(d, s, like)?);
+        let levels = stages.iter().map(Schedule::levels).sum();
+        let kernel = Rc::new(Kernel::new(d, s, like, levels)?);
         let stage = |levels: &Schedule| {
             if levels.rows.is_empty() {
                 return Ok(None);
@@ -226,23 +228,32 @@ impl InStages {
     }
 }
 
-/// Most jobs of a row that one warp works on; more are shared out among four.
-const MOST_JOBS: usize = 64;
-
-/// Environment variable that lets rows of more jobs than [`MOST_JOBS`] begin before their gates open; not yet measured.
-const EARLY_ROWS: &str = "BILU_BENCH_EARLY_ROWS";
-
-fn early() -> bool {
-    std::env::var_os(EARLY_ROWS).is_some_and(|set| set == "1")
+/// Rows of a level for each multiprocessor and job of a row. Fewer leave warps idle, and time goes by levels: then a row
+/// has a whole warp and begins before its gate opens (`EARLY` of `ilu/rows.cuh`). Measured on an H200 with 21 real
+/// matrices and grids: docs/notes/gpu-factorisation.md.
+mod fewer_than {
+    /// Points: a warp to a row.
+    pub(super) const POINTS: f64 = 0.38;
+    /// Blocks begin early.
+    pub(super) const BLOCKS: f64 = 0.15;
+    /// Four warps to a row of blocks, if it has [`super::FOUR_WARPS`] jobs.
+    pub(super) const FOUR_WARPS: f64 = 0.03;
+    /// And these begin early.
+    pub(super) const FOUR_EARLY: f64 = 0.007;
 }
 
-/// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U': for
-/// blocks of one about as many as come from one row above, but 32 were slower than 16, and are for rows that
-/// begin early.
-fn width(block_size: usize, upper: f64, early: bool) -> usize {
-    let most = if early && upper >= 64.0 { 32 } else { 16 };
+/// Jobs of a row that four warps share.
+const FOUR_WARPS: usize = 20;
+/// Jobs of a row of points that begins early.
+const EARLY_POINTS: usize = 6;
+/// Many jobs of a row: registers go into them, not into operands fetched ahead.
+const MANY_JOBS: usize = 64;
+
+/// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U' and levels many rows:
+/// for blocks of one about as many as come from one row above, but 32 were slower than 16.
+fn width(block_size: usize, upper: f64) -> usize {
     match block_size {
-        1 => ((0.8 * upper).ceil() as usize).next_power_of_two().clamp(4, most),
+        1 => ((0.8 * upper).ceil() as usize).next_power_of_two().clamp(4, 16),
         2 => 4,
         3 | 4 => 2,
         _ => 1,
@@ -254,7 +265,7 @@ fn width(block_size: usize, upper: f64, early: bool) -> usize {
 fn ahead(block_size: usize, jobs: usize) -> usize {
     let most = match block_size {
         1 if jobs > 12 => 8,
-        3 | 4 if jobs > MOST_JOBS => 5,
+        3 | 4 if jobs > MANY_JOBS => 5,
         1..=4 => 6,
         8 => 4,
         _ => 3,
@@ -262,16 +273,23 @@ fn ahead(block_size: usize, jobs: usize) -> usize {
     if jobs <= 4 { jobs.clamp(2, most) } else { most }
 }
 
-/// The variant of `ilu/rows.cu` for rows of about `jobs` jobs of `width` updates.
-fn listed(block_size: usize, width: usize, jobs: usize, early: bool) -> Variant {
-    let mut defines = Vec::new();
-    if block_size == 1 {
-        defines.push(("LANES", width));
-    } else if jobs > MOST_JOBS {
+/// The variant of `ilu/rows.cu` for rows of points of about `jobs` jobs of `lanes` updates.
+fn points(lanes: usize, jobs: usize) -> Variant {
+    if lanes == WARP && jobs >= EARLY_POINTS {
+        return Variant { defines: vec![("LANES", lanes), ("AHEAD", 4), ("EARLY", 1)], ..1.into() };
+    }
+    Variant { defines: vec![("LANES", lanes), ("AHEAD", ahead(1, jobs))], ..1.into() }
+}
+
+/// The variant for rows of blocks of about `jobs` jobs, so many rows of a level for each multiprocessor and job.
+fn blocks(block_size: usize, jobs: usize, abreast: f64) -> Variant {
+    let four = jobs >= FOUR_WARPS && abreast < fewer_than::FOUR_WARPS;
+    let early = abreast < if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
+    let mut defines = vec![("AHEAD", ahead(block_size, jobs))];
+    if four {
         defines.push(("WARPS", 4));
     }
-    defines.push(("AHEAD", ahead(block_size, jobs)));
-    if early && jobs > MOST_JOBS {
+    if early {
         defines.push(("EARLY", 1));
     }
     Variant { defines, ..block_size.into() }
@@ -282,13 +300,23 @@ fn searching(block_size: usize) -> Variant {
     Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
-/// The variant for such rows, of which those of U have so many blocks together.
-fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, early: bool) -> Variant {
+/// The variant for such rows, of which those of U have `in_upper` blocks together, and a level has `abreast` for each
+/// multiprocessor.
+fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, abreast: f64) -> Variant {
+    let with = |width| {
+        let jobs = jobs(like, width);
+        (jobs, abreast / jobs.max(1) as f64)
+    };
+    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64);
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
-    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64, early);
-    listed(block_size, width, jobs(like, width), early)
+    if block_size > 1 {
+        let (jobs, abreast) = with(width);
+        return blocks(block_size, jobs, abreast);
+    }
+    let (jobs, abreast) = with(WARP);
+    if abreast < fewer_than::POINTS { points(WARP, jobs) } else { points(width, with(width).0) }
 }
 
 /// Mean jobs of `width` updates of a row, as some of the rows tell.
@@ -314,11 +342,20 @@ fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_LISTED {
         return vec![block_size.into()];
     }
-    let width = |early| width(block_size, f64::from(u16::MAX), early);
-    let jobs = [2, 3, 4, 12, MOST_JOBS, MOST_JOBS + 1];
-    let usual = jobs.map(|jobs| listed(block_size, width(false), jobs, false));
-    let early = listed(block_size, width(true), MOST_JOBS + 1, true);
-    usual.into_iter().chain([early, searching(block_size)]).collect()
+    let jobs = [2, 3, 4, 12, MANY_JOBS, MANY_JOBS + 1];
+    let all = jobs.into_iter().flat_map(|jobs| match block_size {
+        1 => [16, WARP].map(|lanes| points(lanes, jobs)).to_vec(),
+        _ => [0.0, fewer_than::FOUR_EARLY, fewer_than::FOUR_WARPS, fewer_than::BLOCKS]
+            .map(|abreast| blocks(block_size, jobs, abreast))
+            .to_vec(),
+    });
+    let mut different: Vec<Variant> = Vec::new();
+    for variant in all.chain([searching(block_size)]) {
+        if !different.contains(&variant) {
+            different.push(variant);
+        }
+    }
+    different
 }
 
 #[cfg(test)]
@@ -332,22 +369,25 @@ mod tests {
         let grid =
             crate::problem::load("poisson3d:9", crate::base::choices::ReadAs::Expanded).unwrap();
         let point = crate::matrix::pattern::block_pattern(&grid.matrix);
-        let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
-        let of = |b, k, early| {
-            let p = pattern(k);
-            suited(b, p.upper.entries(), analysis::Rows::of(&p), early).defines
+        let of = |b, k, abreast| {
+            let p = iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
+            suited(b, p.upper.entries(), analysis::Rows::of(&p), abreast).defines
         };
-        let defines = |b, k| of(b, k, false);
-        assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);
-        assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
-        assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);
-        assert_eq!(defines(4, 0), [("AHEAD", 3)]);
-        assert_eq!(defines(8, 0), [("AHEAD", 3)]);
-        assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
-        assert_eq!(defines(25, 0), []);
-        assert_eq!(of(1, 3, true), [("LANES", 16), ("AHEAD", 8)], "short rows wait");
-        assert_eq!(of(1, 8, true), [("LANES", 16), ("AHEAD", 8), ("EARLY", 1)]);
-        assert_eq!(of(1, 12, true), [("LANES", 32), ("AHEAD", 8), ("EARLY", 1)]);
-        assert_eq!(of(8, 3, true), [("WARPS", 4), ("AHEAD", 4), ("EARLY", 1)]);
+        let many = |b, k| of(b, k, 1e3);
+        assert_eq!(many(1, 0), [("LANES", 4), ("AHEAD", 3)]);
+        assert_eq!(many(1, 1), [("LANES", 8), ("AHEAD", 6)]);
+        assert_eq!(many(1, 3), [("LANES", 16), ("AHEAD", 8)]);
+        assert_eq!(many(4, 0), [("AHEAD", 3)]);
+        assert_eq!(many(8, 0), [("AHEAD", 3)]);
+        assert_eq!(many(8, 3), [("AHEAD", 4)]);
+        assert_eq!(many(25, 0), []);
+        let few = |b, k| of(b, k, 0.1);
+        assert_eq!(few(1, 0), [("LANES", 32), ("AHEAD", 3)], "short rows wait");
+        assert_eq!(few(1, 3), [("LANES", 32), ("AHEAD", 4), ("EARLY", 1)]);
+        assert_eq!(few(4, 0), [("AHEAD", 3), ("EARLY", 1)]);
+        assert_eq!(few(8, 3), [("AHEAD", 4), ("WARPS", 4), ("EARLY", 1)]);
+        // levels of 231 rows on 132 multiprocessors
+        assert_eq!(of(4, 3, 1.75), [("AHEAD", 5), ("WARPS", 4)]);
+        assert_eq!(of(4, 2, 2.86), [("AHEAD", 6), ("EARLY", 1)]);
     }
 }

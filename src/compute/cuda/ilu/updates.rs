@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::cuda::analysis::Rows;
 use crate::compute::cuda::compressed::{counts, starts};
-use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::device::{Device, WARP, grid};
 use crate::compute::cuda::launch::launch;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{ILU, Variant};
@@ -19,7 +19,7 @@ const MOST_BLOCKS: usize = 0xffff;
 const MOST_COMMON: usize = 1 << 14;
 
 /// Block rows that a thread block of the kernels lists.
-const ROWS_PER_BLOCK: usize = 256 / 32;
+const ROWS_PER_BLOCK: usize = 256 / WARP;
 
 /// Jobs of the rows and their updates, on the device.
 pub(super) struct Updates {
