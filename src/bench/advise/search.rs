@@ -7,7 +7,8 @@
 //! of value did elsewhere (`effects`); with several such neighbours, their geometric mean. A trial is
 //! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
 //! good one; a short one gets a second chance in the end, since another process in its way costs as much
-//! as the trial. The search ends when nothing is expected to come near the best, or with its time.
+//! as the trial. A method whose setup is cheap, but which the plain solver did not solve in time, is tried once more
+//! with the values of the best: a few steps of block Jacobi may take less than one of ILU. The search ends when nothing is expected to come near the best, or with its time.
 //! Expectations are rough: neighbours of the best itself are left out only when they are expected to be
 //! far worse.
 //!
@@ -39,6 +40,8 @@ const HOPELESS_NEAR: f64 = 2.0;
 const HOPELESS_AT_FIRST: f64 = 2.5;
 const FIRST_TRIED: f64 = 0.1;
 const MOST_FIRST: f64 = 40.0;
+/// A method that was given up, whose setup takes less than this share of the best, is tried with the best's values.
+const CHEAP: f64 = 0.5;
 /// A trial that was given up counts as this many times the best in expectations.
 const SLOW: f64 = 2.5;
 /// Failures count as this many times the best in expectations.
@@ -109,6 +112,8 @@ struct Search<'a> {
     queue: VecDeque<Point>,
     /// Whether the neighbours of the first that was solved are in the queue.
     centred: bool,
+    /// Whether cheap methods that were given up have had the values of the best.
+    looked_again: bool,
     /// Short trials that were given up, which others on the machine may have made slow.
     doubtful: VecDeque<Point>,
     retried: HashSet<Point>,
@@ -138,6 +143,7 @@ pub(crate) fn search(
         first: 0,
         queue: points.first().cloned().into_iter().collect(),
         centred: false,
+        looked_again: false,
         doubtful: VecDeque::new(),
         retried: HashSet::new(),
         budget,
@@ -185,10 +191,17 @@ impl Search<'_> {
         if promising.as_ref().is_some_and(|(_, expected)| *expected < BETTER * self.best) {
             return promising.map(|(point, _)| point);
         }
-        while let Some(point) = self.queue.pop_front() {
-            if !self.at.contains_key(&point) && self.is_open(&point) {
-                return Some(point);
+        loop {
+            while let Some(point) = self.queue.pop_front() {
+                if !self.at.contains_key(&point) && self.is_open(&point) {
+                    return Some(point);
+                }
             }
+            if !self.centred || self.looked_again {
+                break;
+            }
+            self.looked_again = true;
+            self.queue.extend(self.cheap_with_the_best_values());
         }
         match promising {
             // nothing is solved yet: in their order
@@ -217,6 +230,28 @@ impl Search<'_> {
     fn is_plain(&self, point: &Point) -> bool {
         let mut pairs = self.space.knobs().iter().zip(point);
         pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
+    }
+
+    /// Plain points that were not solved in time though their setup is cheap, with the values of the best but for their
+    /// method and block size.
+    fn cheap_with_the_best_values(&self) -> Vec<Point> {
+        let best = &self.tried[self.first].point;
+        let with = |point: &Point| {
+            let mut moved = point.clone();
+            for (k, knob) in self.space.knobs().iter().enumerate() {
+                if !TOGETHER.contains(&knob.axis.name) {
+                    moved = self.space.moved(&moved, k, best[k]).unwrap_or(moved);
+                }
+            }
+            moved
+        };
+        let cheap = |t: &&Tried| {
+            t.trial.seconds().is_none()
+                && t.trial.fixed().unwrap_or(0.0) < CHEAP * self.best
+                && self.is_plain(&t.point)
+        };
+        let all = self.tried.iter().filter(cheap).map(|t| with(&t.point));
+        all.filter(|point| self.points.contains_key(point)).collect()
     }
 
     /// Seconds from which a trial is not expected to be worth it, for neighbours of the best or others.

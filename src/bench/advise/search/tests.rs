@@ -110,6 +110,29 @@ fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
     assert!(found.tried.len() < found.combinations, "{} tried", found.tried.len());
 }
 
+/// Jacobi takes too long with the plain solver, and least with the one that suits it, as on `spe10m1_b3`; the solver
+/// changes little for all others.
+#[test]
+fn a_cheap_method_is_tried_with_the_solver_of_the_best() {
+    let fixed = [("fill", "0"), ("ordering", "natural"), ("factor-precision", "float64")];
+    let space = space("blockpoisson3d:4,b=3", &fixed);
+    let plain = space.case(&space.points().unwrap()[0]).solver;
+    let of_solver = |case: &Case, limit: f64| {
+        let seconds = match (case.precond.as_str(), case.solver == plain) {
+            ("jacobi", true) => 9.0,
+            ("jacobi", false) => 1.0,
+            ("bilu", true) => 2.0,
+            ("bilu", false) => 1.9,
+            (_, true) => 5.0,
+            _ => 4.8,
+        };
+        ended(0.1, seconds, limit)
+    };
+    let found = search(&space, &mut At(0.0, of_solver), 1e3, &mut |_, _| {}).unwrap();
+    assert_eq!(found.solved()[0].case.precond, "jacobi");
+    assert!(found.tried.len() < found.combinations, "{} tried", found.tried.len());
+}
+
 /// As [`Formula`], but the first time of each short trial but the first is disturbed.
 #[derive(Default)]
 struct Disturbed(Formula, Vec<Case>);

@@ -246,9 +246,6 @@ mod fewer_than {
 const FOUR_WARPS: usize = 20;
 /// Jobs of a row of points that begins early.
 const EARLY_POINTS: usize = 6;
-/// Many jobs of a row: registers go into them, not into operands fetched ahead.
-const MANY_JOBS: usize = 64;
-
 /// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U' and levels many rows:
 /// for blocks of one about as many as come from one row above, but 32 were slower than 16.
 fn width(block_size: usize, upper: f64) -> usize {
@@ -260,12 +257,12 @@ fn width(block_size: usize, upper: f64) -> usize {
     }
 }
 
-/// Jobs of about `jobs` of a row whose operands are fetched together: as many as there are registers
-/// for, and few different numbers, so that few variants are compiled.
-fn ahead(block_size: usize, jobs: usize) -> usize {
+/// Jobs of about `jobs` of a row, which four warps share or not, whose operands are fetched together: as many as there
+/// are registers for, and few different numbers, so that few variants are compiled.
+fn ahead(block_size: usize, jobs: usize, four: bool) -> usize {
     let most = match block_size {
         1 if jobs > 12 => 8,
-        3 | 4 if jobs > MANY_JOBS => 5,
+        3 | 4 if four => 5,
         1..=4 => 6,
         8 => 4,
         _ => 3,
@@ -278,14 +275,14 @@ fn points(lanes: usize, jobs: usize) -> Variant {
     if lanes == WARP && jobs >= EARLY_POINTS {
         return Variant { defines: vec![("LANES", lanes), ("AHEAD", 4), ("EARLY", 1)], ..1.into() };
     }
-    Variant { defines: vec![("LANES", lanes), ("AHEAD", ahead(1, jobs))], ..1.into() }
+    Variant { defines: vec![("LANES", lanes), ("AHEAD", ahead(1, jobs, false))], ..1.into() }
 }
 
 /// The variant for rows of blocks of about `jobs` jobs, so many rows of a level for each multiprocessor and job.
 fn blocks(block_size: usize, jobs: usize, abreast: f64) -> Variant {
     let four = jobs >= FOUR_WARPS && abreast < fewer_than::FOUR_WARPS;
     let early = abreast < if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
-    let mut defines = vec![("AHEAD", ahead(block_size, jobs))];
+    let mut defines = vec![("AHEAD", ahead(block_size, jobs, four))];
     if four {
         defines.push(("WARPS", 4));
     }
@@ -342,7 +339,8 @@ fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_LISTED {
         return vec![block_size.into()];
     }
-    let jobs = [2, 3, 4, 12, MANY_JOBS, MANY_JOBS + 1];
+    // fewer operands fetched ahead are to leave room for more thread blocks
+    let jobs = [3, 12, FOUR_WARPS];
     let all = jobs.into_iter().flat_map(|jobs| match block_size {
         1 => [16, WARP].map(|lanes| points(lanes, jobs)).to_vec(),
         _ => [0.0, fewer_than::FOUR_EARLY, fewer_than::FOUR_WARPS, fewer_than::BLOCKS]
