@@ -38,8 +38,8 @@ impl Bandwidth {
                 format!("{CACHES} times the last-level cache of {} MiB or more", mib(cache))
             }
             Some(cache) => format!(
-                "less than {CACHES} times the last-level cache of {} MiB: no more memory is free, and \
-                 the numbers may be too high",
+                "less than {CACHES} times the last-level cache of {} MiB: no more memory is free or asked \
+                 for, and the numbers may be too high",
                 mib(cache)
             ),
         };
@@ -63,6 +63,12 @@ const QUICK: usize = 512 << 20;
 
 /// Bytes of an array, however little memory is free.
 const SMALLEST: usize = 8 << 20;
+
+/// Environment variable with the most bytes of an array, for tests of the program, to which bandwidth does not matter.
+const MOST_BYTES: &str = "BILU_BENCH_COPY_BYTES";
+
+/// Arrays have a multiple of so many bytes.
+const UNIT: usize = 1 << 16;
 
 /// Bytes of a timed piece; larger arrays are timed in pieces.
 const PIECE: usize = 256 << 20;
@@ -110,7 +116,13 @@ fn array_bytes(cache: Option<usize>, free: usize, processes: usize, most: usize)
     let wanted = if flushed { LEAST } else { beyond };
     let bytes = wanted.min(free / SHARE / 2) / processes;
     // whole cache lines for each thread of many
-    (bytes.max(SMALLEST).next_multiple_of(1 << 16), flushed)
+    (bytes.max(SMALLEST).next_multiple_of(UNIT), flushed)
+}
+
+/// The most bytes that the user wants.
+fn most_bytes() -> usize {
+    let asked = std::env::var(MOST_BYTES).ok().and_then(|bytes| bytes.parse::<usize>().ok());
+    asked.map_or(usize::MAX, |bytes| bytes.max(UNIT) / UNIT * UNIT)
 }
 
 /// Threads that each do their own part of the work.
@@ -163,6 +175,7 @@ fn measure(threads: usize, processes: usize, most: usize) -> Bandwidth {
     let used: Vec<usize> = cores.iter().take(threads).map(|core| core.id).collect();
     let cache_bytes = cores::last_level_cache(&used);
     let (array_bytes, flushed) = array_bytes(cache_bytes, memory_free(), processes, most);
+    let array_bytes = array_bytes.min(most_bytes());
     let crew = Crew::new(threads);
     let n = array_bytes / 8;
     let (mut x, mut y) = (zeroed::<f64>(n + LINE), zeroed::<f64>(n + LINE));
@@ -265,7 +278,7 @@ mod tests {
         assert_eq!(
             of(512 * MIB, Some(480)),
             "streaming copy, 2 arrays of 512 MiB, less than 4 times the last-level cache of 480 MiB: no \
-             more memory is free, and the numbers may be too high"
+             more memory is free or asked for, and the numbers may be too high"
         );
         assert_eq!(
             of(64 * MIB, Some(480)),
