@@ -256,11 +256,14 @@ fn a_device_makes_what_the_host_makes() {
     compare(&k, "chain", &matrix(&chain, 1), 0..=1);
 }
 
-/// Rows of many updates, which begin before others end.
+/// Rows of many updates, which begin before others end, and whose levels warps find.
 #[test]
-fn long_rows_are_factorised_as_on_the_host() {
+fn long_rows_are_made_as_on_the_host() {
     let Some(k) = gpu(Cuda::ours()) else { return };
     let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let a = random(90, 1, 9, 1, &mut rng);
+    let p = Arc::new(iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).unwrap());
+    compare_plans(&k, "long rows", 1, || Arc::clone(&p));
     // nearly full factors
     compare_solves(&k, [220, 9, 1], &[6], &mut rng);
     compare_solves(&k, [120, 8, 1], &[4], &mut rng);
@@ -286,7 +289,9 @@ fn kernels_on_the_host_make_what_the_host_makes() {
     for name in ["libnvrtc.so", "libnvrtc-builtins.so"] {
         std::fs::copy(&library, folder.path().join(name)).unwrap();
     }
-    for test in ["a_device_makes_what_the_host_makes", "long_rows_are_factorised_as_on_the_host"] {
+    for (test, by_warps) in
+        [("a_device_makes_what_the_host_makes", "0"), ("long_rows_are_made_as_on_the_host", "1")]
+    {
         let done = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env("LD_LIBRARY_PATH", folder.path())
@@ -294,6 +299,7 @@ fn kernels_on_the_host_make_what_the_host_makes() {
             .env("BILU_BENCH_EMULATOR", &source)
             .env("BILU_BENCH_CACHE", folder.path())
             .env("BILU_BENCH_SETUP", "device")
+            .env("BILU_BENCH_LEVELS_BY_WARPS", by_warps)
             .env("BILU_BENCH_REQUIRE_GPU", "1")
             .status()
             .unwrap();

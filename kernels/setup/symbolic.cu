@@ -300,6 +300,39 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
     if (threadIdx.x == 0) atomicMax(levels, most);
 }
 
+// The same with a warp for each row, for rows of many entries: those of one row are looked at together, and rows that
+// wait for each other do not share a warp.
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_levels_by_warps(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
+                     const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
+    __shared__ u32 block, most;
+    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
+    __syncthreads();
+    const u32 lane = threadIdx.x % WARP, number = block * WARPS + threadIdx.x / WARP;
+    if (number < rows) {
+        const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
+        const u32 own_part = part ? part[i] : 0;
+        u32 own = 0;
+        for (u32 e = row_ptr[i] + lane; e < end; e += WARP) {
+            const u32 column = col_ind[e];
+            u32 needed = load_relaxed(&level[column]);
+            while (needed == NONE) {
+                __nanosleep(20);
+                needed = load_relaxed(&level[column]);
+            }
+            own = max(own, needed + (part && part[column] != own_part ? crossing : 1));
+        }
+        __syncwarp();
+        for (int offset = WARP / 2; offset; offset /= 2) own = max(own, __shfl_xor_sync(FULL, own, offset));
+        if (lane == 0) {
+            store_relaxed(&level[i], own);
+            atomicMax(&most, own + 1);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(levels, most);
+}
+
 // The same of lines of `length` rows, each of which but the first needs the one before it, so that what else a row needs
 // of its line is there by then. A warp has a line, which makes it wait for other lines alone.
 extern "C" __global__ void __launch_bounds__(THREADS)

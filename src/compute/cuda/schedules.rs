@@ -6,7 +6,7 @@ use std::rc::Rc;
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::compressed::{THREADS, by_threads, counts, of_lanes, run, starts};
-use super::device::{Device, grid};
+use super::device::{Device, WARP, grid};
 use super::launch::{Address, address};
 use super::sources::SYMBOLIC;
 use super::storage::DevicePattern;
@@ -20,6 +20,16 @@ const PART: usize = THREADS as usize * 8;
 /// A kernel for which groups of threads do not matter.
 pub(super) fn plain(d: &Device, name: &str) -> Result<CudaFunction> {
     d.kernel(&SYMBOLIC, of_lanes(8), name)
+}
+
+/// Mean entries of rows whose levels warps find.
+const LONG: usize = 6;
+
+/// Environment variable that lets warps find the levels of rows of [`LONG`] entries; not yet measured.
+const LEVELS_BY_WARPS: &str = "BILU_BENCH_LEVELS_BY_WARPS";
+
+fn by_warps() -> bool {
+    std::env::var_os(LEVELS_BY_WARPS).is_some_and(|set| set == "1")
 }
 
 /// When each row of a triangle can be solved for: one step after the last row that it needs, or more after one of
@@ -48,11 +58,17 @@ impl Waiting {
         let (part, crossing) = parts.map_or((0, 1), |(part, crossing)| (address(part), crossing));
         let (row_ptr, col_ind) = (&p.row_ptr, &p.col_ind);
         if let Some(line) = line.filter(|line| n.is_multiple_of(*line)) {
-            let (find, config) = (plain(d, "find_levels_of_lines")?, by_threads(n / line * 32));
+            let (find, config) = (plain(d, "find_levels_of_lines")?, by_threads(n / line * WARP));
             let line = line as u32;
             run!(d, find, config; rows, line, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         } else {
-            let (find, config) = (plain(d, "find_levels")?, by_threads(n));
+            // the list may be longer than its entries
+            let by_warps = by_warps() && col_ind.len() >= LONG * n;
+            let (find, config) = if by_warps {
+                (plain(d, "find_levels_by_warps")?, by_threads(n * WARP))
+            } else {
+                (plain(d, "find_levels")?, by_threads(n))
+            };
             run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         }
         Ok(Self { time, last: d.host(&steps)?[0].saturating_sub(1) })
