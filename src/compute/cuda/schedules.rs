@@ -61,14 +61,11 @@ impl Waiting {
             let (find, config) = (plain(d, "find_levels_of_lines")?, by_threads(n / line * WARP));
             let line = line as u32;
             run!(d, find, config; rows, line, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
+        } else if by_warps() && col_ind.len() >= LONG * n {
+            let (find, config) = (plain(d, "find_levels_by_warps")?, by_threads(n * WARP));
+            run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         } else {
-            // the list may be longer than its entries
-            let by_warps = by_warps() && col_ind.len() >= LONG * n;
-            let (find, config) = if by_warps {
-                (plain(d, "find_levels_by_warps")?, by_threads(n * WARP))
-            } else {
-                (plain(d, "find_levels")?, by_threads(n))
-            };
+            let (find, config) = (plain(d, "find_levels")?, by_threads(n));
             run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         }
         Ok(Self { time, last: d.host(&steps)?[0].saturating_sub(1) })

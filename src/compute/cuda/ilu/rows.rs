@@ -61,8 +61,8 @@ struct Kernel {
 impl Kernel {
     fn new(d: &Device, s: &Structure, like: analysis::Rows, levels: usize) -> Result<Self> {
         let (block_size, patterns) = (s.block_size, s.triangles());
-        let abreast = like.count() as f64 / levels.max(1) as f64 / f64::from(d.multiprocessors());
-        let mut variant = suited(block_size, s.pattern.upper.entries(), like, abreast);
+        let of_level = like.count() as f64 / levels.max(1) as f64 / f64::from(d.multiprocessors());
+        let mut variant = suited(block_size, s.pattern.upper.entries(), like, of_level);
         let mut launch = Launch::of(d, &variant)?;
         let mut updates = None;
         if block_size <= LARGEST_LISTED {
@@ -279,9 +279,9 @@ fn points(lanes: usize, jobs: usize) -> Variant {
 }
 
 /// The variant for rows of blocks of about `jobs` jobs, so many rows of a level for each multiprocessor and job.
-fn blocks(block_size: usize, jobs: usize, abreast: f64) -> Variant {
-    let four = jobs >= FOUR_WARPS && abreast < fewer_than::FOUR_WARPS;
-    let early = abreast < if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
+fn blocks(block_size: usize, jobs: usize, rows_per_job: f64) -> Variant {
+    let four = jobs >= FOUR_WARPS && rows_per_job < fewer_than::FOUR_WARPS;
+    let early = rows_per_job < if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
     let mut defines = vec![("AHEAD", ahead(block_size, jobs, four))];
     if four {
         defines.push(("WARPS", 4));
@@ -297,23 +297,23 @@ fn searching(block_size: usize) -> Variant {
     Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
-/// The variant for such rows, of which those of U have `in_upper` blocks together, and a level has `abreast` for each
+/// The variant for such rows, of which those of U have `in_upper` blocks together, and a level has `of_level` for each
 /// multiprocessor.
-fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, abreast: f64) -> Variant {
-    let with = |width| {
-        let jobs = jobs(like, width);
-        (jobs, abreast / jobs.max(1) as f64)
-    };
-    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64);
+fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, of_level: f64) -> Variant {
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
+    let width = width(block_size, in_upper as f64 / like.count().max(1) as f64);
     if block_size > 1 {
-        let (jobs, abreast) = with(width);
-        return blocks(block_size, jobs, abreast);
+        let jobs = jobs(like, width);
+        return blocks(block_size, jobs, of_level / jobs.max(1) as f64);
     }
-    let (jobs, abreast) = with(WARP);
-    if abreast < fewer_than::POINTS { points(WARP, jobs) } else { points(width, with(width).0) }
+    let of_warp = jobs(like, WARP);
+    if of_level < fewer_than::POINTS * of_warp as f64 {
+        points(WARP, of_warp)
+    } else {
+        points(width, jobs(like, width))
+    }
 }
 
 /// Mean jobs of `width` updates of a row, as some of the rows tell.
@@ -344,7 +344,7 @@ fn largest_variants(block_size: usize) -> Vec<Variant> {
     let all = jobs.into_iter().flat_map(|jobs| match block_size {
         1 => [16, WARP].map(|lanes| points(lanes, jobs)).to_vec(),
         _ => [0.0, fewer_than::FOUR_EARLY, fewer_than::FOUR_WARPS, fewer_than::BLOCKS]
-            .map(|abreast| blocks(block_size, jobs, abreast))
+            .map(|rows_per_job| blocks(block_size, jobs, rows_per_job))
             .to_vec(),
     });
     let mut different: Vec<Variant> = Vec::new();
@@ -367,9 +367,9 @@ mod tests {
         let grid =
             crate::problem::load("poisson3d:9", crate::base::choices::ReadAs::Expanded).unwrap();
         let point = crate::matrix::pattern::block_pattern(&grid.matrix);
-        let of = |b, k, abreast| {
+        let of = |b, k, of_level| {
             let p = iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
-            suited(b, p.upper.entries(), analysis::Rows::of(&p), abreast).defines
+            suited(b, p.upper.entries(), analysis::Rows::of(&p), of_level).defines
         };
         let many = |b, k| of(b, k, 1e3);
         assert_eq!(many(1, 0), [("LANES", 4), ("AHEAD", 3)]);
