@@ -9,7 +9,7 @@ constexpr u32 TEAM = WARPS * WARP;
 constexpr u32 THREADS = 128;
 constexpr u32 TEAMS = THREADS / TEAM;
 constexpr u32 TEAMS_OF_WARP = 1;
-constexpr u32 RESIDENT = AHEAD > 3 ? 4 - EARLY : BS == 8 ? 6 - 2 * EARLY : BS == 4 ? 6 : BS < 4 ? 5 : 4;
+constexpr u32 RESIDENT = AHEAD > 3 ? 4 - EARLY : BS == 4 || BS == 8 ? 6 : BS < 4 ? 5 : 4;
 constexpr u32 SCRATCH = 2 * TEAMS * sizeof(Task);
 static_assert(WARPS == 1 || TEAMS == 1, "warps of a team meet as thread blocks do");
 // Columns of a product that a block takes.

@@ -264,15 +264,26 @@ box_columns(u32 rows, const unsigned short* __restrict__ cell, const u32* __rest
     for (u32 e = 0; e < length; ++e) columns[to + e] = i + apart[first + e];
 }
 
+// Gives the thread block its number in the order of the solve: blocks take numbers as they begin, so that none waits for
+// one that has not. `taken` is 0; `most`, of the block, becomes 0.
+__device__ inline void take_block(u32* taken, u32& block, u32& most) {
+    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
+    __syncthreads();
+}
+
+// Raises the number of levels to that of the block.
+__device__ inline void raise_levels(const u32& most, u32* levels) {
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(levels, most);
+}
+
 // Level of each row in a solve, one above the highest that it needs, or `crossing` above one of another part, where
-// there are parts; a level that is not there yet is NONE. Thread blocks take rows in the order of the solve, so that
-// none waits for one that has not begun. `taken` is 0.
+// there are parts; a level that is not there yet is NONE.
 extern "C" __global__ void __launch_bounds__(THREADS)
 find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
             const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
     __shared__ u32 block, most;
-    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
-    __syncthreads();
+    take_block(taken, block, most);
     const u32 number = block * THREADS + threadIdx.x;
     if (number < rows) {
         const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
@@ -296,8 +307,7 @@ find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ c
         store_relaxed(&level[i], own);
         atomicMax(&most, own + 1);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) atomicMax(levels, most);
+    raise_levels(most, levels);
 }
 
 // The same with a warp for each row, for rows of many entries: those of one row are looked at together, and rows that
@@ -306,8 +316,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 find_levels_by_warps(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
                      const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
     __shared__ u32 block, most;
-    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
-    __syncthreads();
+    take_block(taken, block, most);
     const u32 lane = threadIdx.x % WARP, number = block * WARPS + threadIdx.x / WARP;
     if (number < rows) {
         const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
@@ -329,8 +338,7 @@ find_levels_by_warps(u32 rows, const u32* __restrict__ row_ptr, const u32* __res
             atomicMax(&most, own + 1);
         }
     }
-    __syncthreads();
-    if (threadIdx.x == 0) atomicMax(levels, most);
+    raise_levels(most, levels);
 }
 
 // The same of lines of `length` rows, each of which but the first needs the one before it, so that what else a row needs
@@ -339,8 +347,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 find_levels_of_lines(u32 rows, u32 length, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
                      const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
     __shared__ u32 block, most;
-    if (threadIdx.x == 0) block = atomicAdd(taken, 1), most = 0;
-    __syncthreads();
+    take_block(taken, block, most);
     const u32 lane = threadIdx.x % WARP, line = block * WARPS + threadIdx.x / WARP;
     const u32 begin = line < rows / length ? line * length : rows, end = begin < rows ? begin + length : rows;
     int last = 0;
@@ -378,8 +385,7 @@ find_levels_of_lines(u32 rows, u32 length, const u32* __restrict__ row_ptr, cons
         last = __shfl_sync(FULL, own, WARP - 1);
     }
     if (begin < rows && lane == 0) atomicMax(&most, (u32)last + 1);
-    __syncthreads();
-    if (threadIdx.x == 0) atomicMax(levels, most);
+    raise_levels(most, levels);
 }
 
 // Numbers of 8 bits by which lists are sorted, the lowest first.

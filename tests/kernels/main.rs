@@ -44,13 +44,12 @@ const SOME_BLOCK_SIZES: [usize; 5] = [1, 3, 4, 8, 32];
 /// File for hashes of the machine code of all block sizes (`scripts/same-code.sh`).
 const CODE_HASHES: &str = "BILU_BENCH_CODE_HASHES";
 
-fn asked_for_hashes() -> bool {
-    std::env::var_os(CODE_HASHES).is_some()
-}
-
 /// Those that are compiled: all where hashes are asked for.
 fn block_sizes() -> &'static [usize] {
-    if asked_for_hashes() { &ALL_BLOCK_SIZES } else { &SOME_BLOCK_SIZES }
+    match std::env::var_os(CODE_HASHES) {
+        Some(_) => &ALL_BLOCK_SIZES,
+        None => &SOME_BLOCK_SIZES,
+    }
 }
 
 /// A kernel, its block size (0 by default where there is none) and its macros.
@@ -167,6 +166,12 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     let marched =
         stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill, LevelRule::Min)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
+    // where lines alternate, a warp has one of four kinds of columns
+    let stencils = [(1, 2), (1, 3), (2, 2), (3, 3), (4, 2), (8, 2), (8, 3)];
+    let alternating = stencils
+        .iter()
+        .filter_map(|(b, k)| stencil_variant(*b, &stencil(*k, LevelRule::Overwrite)));
+    programs.extend(alternating.map(|variant| (&sources::WAVEFRONT, variant)));
     // the factorisations, with tiles for the H200, and for a small GPU
     let patterns = [0, 1, 2, 3].map(|fill| factors(fill, LevelRule::Min));
     for (b, pattern) in block_sizes.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
@@ -183,8 +188,7 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     programs.extend(resident.map(|variant| (&sources::PARTITIONED, variant)));
     // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
     let in_kernel = |b| solver::persistent().flat_map(move |method| in_kernel_variants(method, b));
-    let of_reservoirs: &[usize] = if asked_for_hashes() { &[1, 2, 3, 4, 8] } else { &[1, 3, 8] };
-    programs.extend(of_reservoirs.iter().copied().flat_map(in_kernel));
+    programs.extend([1, 2, 3, 4, 8].into_iter().flat_map(in_kernel));
     // and the sweeps of the obstacle problem
     programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually
@@ -210,12 +214,6 @@ fn programs() -> Vec<(&'static Source, Variant)> {
         let others = others.into_iter().chain([(&sources::COUPLINGS, 3), (&sources::COLOURS, 1)]);
         programs.extend(others.map(|(source, b)| (source, Variant::from(b).storing(precision))));
     }
-    // where lines alternate, a warp has one of four kinds of columns
-    let stencils = [(1, 2), (1, 3), (2, 2), (3, 3), (4, 2), (8, 2), (8, 3)];
-    let alternating = stencils
-        .iter()
-        .filter_map(|(b, k)| stencil_variant(*b, &stencil(*k, LevelRule::Overwrite)));
-    programs.extend(alternating.map(|variant| (&sources::WAVEFRONT, variant)));
     programs
 }
 

@@ -8,7 +8,8 @@
 //! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
 //! good one; a short one gets a second chance in the end, since another process in its way costs as much
 //! as the trial. A method whose setup is cheap, but which the plain solver did not solve in time, is tried once more
-//! with the values of the best: a few steps of block Jacobi may take less than one of ILU. The search ends when nothing is expected to come near the best, or with its time.
+//! with the values of the best: a few steps of block Jacobi may take less than one of ILU. The search ends when nothing
+//! is expected to come near the best, or with its time.
 //! Expectations are rough: neighbours of the best itself are left out only when they are expected to be
 //! far worse.
 //!
@@ -191,17 +192,14 @@ impl Search<'_> {
         if promising.as_ref().is_some_and(|(_, expected)| *expected < BETTER * self.best) {
             return promising.map(|(point, _)| point);
         }
-        loop {
-            while let Some(point) = self.queue.pop_front() {
-                if !self.at.contains_key(&point) && self.is_open(&point) {
-                    return Some(point);
-                }
-            }
-            if !self.centred || self.looked_again {
-                break;
-            }
+        let mut queued = self.next_in_queue();
+        if queued.is_none() && self.centred && !self.looked_again {
             self.looked_again = true;
             self.queue.extend(self.cheap_with_the_best_values());
+            queued = self.next_in_queue();
+        }
+        if queued.is_some() {
+            return queued;
         }
         match promising {
             // nothing is solved yet: in their order
@@ -230,6 +228,16 @@ impl Search<'_> {
     fn is_plain(&self, point: &Point) -> bool {
         let mut pairs = self.space.knobs().iter().zip(point);
         pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
+    }
+
+    /// The next of the queue that is still to be tried.
+    fn next_in_queue(&mut self) -> Option<Point> {
+        while let Some(point) = self.queue.pop_front() {
+            if !self.at.contains_key(&point) && self.is_open(&point) {
+                return Some(point);
+            }
+        }
+        None
     }
 
     /// Plain points that were not solved in time though their setup is cheap, with the values of the best but for their

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
+use itertools::Itertools as _;
 
 use super::tasks::{Launch, Rows};
 use super::updates::Updates;
@@ -244,8 +245,10 @@ mod fewer_than {
 
 /// Jobs of a row that four warps share.
 const FOUR_WARPS: usize = 20;
+
 /// Jobs of a row of points that begins early.
 const EARLY_POINTS: usize = 6;
+
 /// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U' and levels many rows:
 /// for blocks of one about as many as come from one row above, but 32 were slower than 16.
 fn width(block_size: usize, upper: f64) -> usize {
@@ -281,8 +284,12 @@ fn points(lanes: usize, jobs: usize) -> Variant {
 /// The variant for rows of blocks of about `jobs` jobs, so many rows of a level for each multiprocessor and job.
 fn blocks(block_size: usize, jobs: usize, rows_per_job: f64) -> Variant {
     let four = jobs >= FOUR_WARPS && rows_per_job < fewer_than::FOUR_WARPS;
-    let early = rows_per_job < if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
-    let mut defines = vec![("AHEAD", ahead(block_size, jobs, four))];
+    let ahead = ahead(block_size, jobs, four);
+    // blocks of 8 with few jobs ahead share the registers among too many thread blocks
+    let room = block_size < 8 || ahead > 3;
+    let most = if four { fewer_than::FOUR_EARLY } else { fewer_than::BLOCKS };
+    let early = room && rows_per_job < most;
+    let mut defines = vec![("AHEAD", ahead)];
     if four {
         defines.push(("WARPS", 4));
     }
@@ -347,13 +354,7 @@ fn largest_variants(block_size: usize) -> Vec<Variant> {
             .map(|rows_per_job| blocks(block_size, jobs, rows_per_job))
             .to_vec(),
     });
-    let mut different: Vec<Variant> = Vec::new();
-    for variant in all.chain([searching(block_size)]) {
-        if !different.contains(&variant) {
-            different.push(variant);
-        }
-    }
-    different
+    all.chain([searching(block_size)]).unique().collect()
 }
 
 #[cfg(test)]
