@@ -256,7 +256,7 @@ fn a_device_makes_what_the_host_makes() {
     compare(&k, "chain", &matrix(&chain, 1), 0..=1);
 }
 
-/// Rows of many updates, which begin before others end, and whose levels warps find.
+/// Rows of many updates, which begin before others end.
 #[test]
 fn long_rows_are_made_as_on_the_host() {
     let Some(k) = gpu(Cuda::ours()) else { return };
@@ -289,9 +289,7 @@ fn kernels_on_the_host_make_what_the_host_makes() {
     for name in ["libnvrtc.so", "libnvrtc-builtins.so"] {
         std::fs::copy(&library, folder.path().join(name)).unwrap();
     }
-    for (test, by_warps) in
-        [("a_device_makes_what_the_host_makes", "0"), ("long_rows_are_made_as_on_the_host", "1")]
-    {
+    for test in ["a_device_makes_what_the_host_makes", "long_rows_are_made_as_on_the_host"] {
         let done = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env("LD_LIBRARY_PATH", folder.path())
@@ -299,7 +297,6 @@ fn kernels_on_the_host_make_what_the_host_makes() {
             .env("BILU_BENCH_EMULATOR", &source)
             .env("BILU_BENCH_CACHE", folder.path())
             .env("BILU_BENCH_SETUP", "device")
-            .env("BILU_BENCH_LEVELS_BY_WARPS", by_warps)
             .env("BILU_BENCH_REQUIRE_GPU", "1")
             .status()
             .unwrap();

@@ -277,67 +277,59 @@ __device__ inline void raise_levels(const u32& most, u32* levels) {
     if (threadIdx.x == 0) atomicMax(levels, most);
 }
 
+// Threads that look at what a row needs, and numbers that each of them holds. More threads a row keep fewer rows in
+// work, and a matrix in natural order is then gone through window by window.
+constexpr u32 LOOKING = 4, HELD = 4;
+
 // Level of each row in a solve, one above the highest that it needs, or `crossing` above one of another part, where
-// there are parts; a level that is not there yet is NONE.
+// there are parts; a level that is not there yet is NONE. Rows of a warp may need each other.
 extern "C" __global__ void __launch_bounds__(THREADS)
 find_levels(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
             const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
     __shared__ u32 block, most;
     take_block(taken, block, most);
-    const u32 number = block * THREADS + threadIdx.x;
-    if (number < rows) {
-        const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
-        const u32 own_part = part ? part[i] : 0;
-        u32 own = 0;
-        // the nearest rows are done last: they come last
-        for (u32 first = row_ptr[i]; first < end; first += EACH) {
-            bool there;
-            do {
-                there = true;
+    const u32 lane = threadIdx.x % LOOKING, number = block * (THREADS / LOOKING) + threadIdx.x / LOOKING;
+    const u32 looking = ((1u << LOOKING) - 1) << threadIdx.x % WARP / LOOKING * LOOKING;
+    const u32 i = number >= rows ? rows : backward ? rows - 1 - number : number;
+    const u32 begin = i < rows ? row_ptr[i] : 0, length = i < rows ? row_ptr[i + 1] - begin : 0;
+    const u32 own_part = part && i < rows ? part[i] : 0;
+    u32 own = 0, next = lane, row[HELD], steps[HELD];
 #pragma unroll
-                for (u32 e = first; e < first + EACH; ++e) {
-                    if (e >= end) break;
-                    const u32 column = col_ind[backward ? end - 1 - (e - row_ptr[i]) : e];
-                    const u32 needed = load_relaxed(&level[column]);
-                    if (needed == NONE) there = false;
-                    else own = max(own, needed + (part && part[column] != own_part ? crossing : 1));
+    for (u32 h = 0; h < HELD; ++h) row[h] = NONE, steps[h] = 0;
+    bool waits = false, done = i >= rows;
+    do {
+        // the nearest rows are done last: they come last
+        if (!waits)
+#pragma unroll
+            for (u32 h = 0; h < HELD; ++h, next += LOOKING)
+                if (next < length) {
+                    row[h] = col_ind[begin + (backward ? length - 1 - next : next)];
+                    steps[h] = part && part[row[h]] != own_part ? crossing : 1;
                 }
-            } while (!there);
+        u32 needed[HELD];
+#pragma unroll
+        for (u32 h = 0; h < HELD; ++h) needed[h] = row[h] != NONE ? load_relaxed(&level[row[h]]) : 0;
+        waits = false;
+#pragma unroll
+        for (u32 h = 0; h < HELD; ++h) {
+            if (needed[h] == NONE) waits = true;
+            else if (row[h] != NONE) own = max(own, needed[h] + steps[h]), row[h] = NONE;
         }
-        store_relaxed(&level[i], own);
-        atomicMax(&most, own + 1);
-    }
-    raise_levels(most, levels);
-}
-
-// The same with a warp for each row, for rows of many entries: those of one row are looked at together, and rows that
-// wait for each other do not share a warp.
-extern "C" __global__ void __launch_bounds__(THREADS)
-find_levels_by_warps(u32 rows, const u32* __restrict__ row_ptr, const u32* __restrict__ col_ind, u32 backward,
-                     const u32* __restrict__ part, u32 crossing, u32* level, u32* taken, u32* levels) {
-    __shared__ u32 block, most;
-    take_block(taken, block, most);
-    const u32 lane = threadIdx.x % WARP, number = block * WARPS + threadIdx.x / WARP;
-    if (number < rows) {
-        const u32 i = backward ? rows - 1 - number : number, end = row_ptr[i + 1];
-        const u32 own_part = part ? part[i] : 0;
-        u32 own = 0;
-        for (u32 e = row_ptr[i] + lane; e < end; e += WARP) {
-            const u32 column = col_ind[e];
-            u32 needed = load_relaxed(&level[column]);
-            while (needed == NONE) {
-                __nanosleep(20);
-                needed = load_relaxed(&level[column]);
+        const bool more = !waits && next < length;
+        const u32 left = __ballot_sync(FULL, waits || more) & looking;
+        if (!left && !done) {
+            for (u32 offset = LOOKING / 2; offset; offset /= 2)
+                own = max(own, __shfl_xor_sync(looking, own, offset));
+            if (lane == 0) {
+                store_relaxed(&level[i], own);
+                atomicMax(&most, own + 1);
             }
-            own = max(own, needed + (part && part[column] != own_part ? crossing : 1));
+            done = true;
         }
-        __syncwarp();
-        for (int offset = WARP / 2; offset; offset /= 2) own = max(own, __shfl_xor_sync(FULL, own, offset));
-        if (lane == 0) {
-            store_relaxed(&level[i], own);
-            atomicMax(&most, own + 1);
-        }
-    }
+        // rows that wait for much do not keep memory from the others
+        const bool soon = __any_sync(FULL, left && __popc(left) <= LOOKING / 2);
+        if (!__any_sync(FULL, more)) __nanosleep(soon ? 20 : 300);
+    } while (__any_sync(FULL, !done));
     raise_levels(most, levels);
 }
 

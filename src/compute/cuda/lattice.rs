@@ -87,6 +87,7 @@ impl Lattice {
         let of_line = |line: usize| {
             let mut found: Vec<Coupling> = Vec::new();
             for run in lower.runs(starts[line] as usize..starts[line + 1] as usize) {
+                let mut at = 0;
                 let alike = run.len() as u32;
                 for &j in lower.row(run.start) {
                     // columns j, j + 1 and so on of the rows that are alike, line by line
@@ -94,10 +95,14 @@ impl Lattice {
                     while j < last {
                         let line = of_row[j as usize] as usize;
                         let entries = starts[line + 1].min(last) - j;
-                        match found.iter_mut().find(|c| c.line == line) {
-                            Some(there) => there.entries += entries,
-                            None => found.push(Coupling { line, entries }),
+                        // most often that of the entry before, or the next
+                        let is = |c: &Coupling| c.line == line;
+                        let near = (at..found.len().min(at + 2)).find(|&c| is(&found[c]));
+                        at = near.or_else(|| found.iter().position(is)).unwrap_or(found.len());
+                        if at == found.len() {
+                            found.push(Coupling { line, entries: 0 });
                         }
+                        found[at].entries += entries;
                         j += entries;
                     }
                 }

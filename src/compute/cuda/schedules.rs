@@ -22,15 +22,8 @@ pub(super) fn plain(d: &Device, name: &str) -> Result<CudaFunction> {
     d.kernel(&SYMBOLIC, of_lanes(8), name)
 }
 
-/// Mean entries of rows whose levels warps find.
-const LONG: usize = 6;
-
-/// Environment variable that lets warps find the levels of rows of [`LONG`] entries; not yet measured.
-const LEVELS_BY_WARPS: &str = "BILU_BENCH_LEVELS_BY_WARPS";
-
-fn by_warps() -> bool {
-    std::env::var_os(LEVELS_BY_WARPS).is_some_and(|set| set == "1")
-}
+/// Threads that look at what a row needs; mirrors `setup/symbolic.cu`.
+const LOOKING: usize = 4;
 
 /// When each row of a triangle can be solved for: one step after the last row that it needs, or more after one of
 /// another part.
@@ -61,11 +54,8 @@ impl Waiting {
             let (find, config) = (plain(d, "find_levels_of_lines")?, by_threads(n / line * WARP));
             let line = line as u32;
             run!(d, find, config; rows, line, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
-        } else if by_warps() && col_ind.len() >= LONG * n {
-            let (find, config) = (plain(d, "find_levels_by_warps")?, by_threads(n * WARP));
-            run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         } else {
-            let (find, config) = (plain(d, "find_levels")?, by_threads(n));
+            let (find, config) = (plain(d, "find_levels")?, by_threads(n * LOOKING));
             run!(d, find, config; rows, *row_ptr, *col_ind, backward, part, crossing, time, taken, steps);
         }
         Ok(Self { time, last: d.host(&steps)?[0].saturating_sub(1) })

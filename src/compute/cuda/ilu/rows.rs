@@ -10,6 +10,7 @@ use super::tasks::{Launch, Rows};
 use super::updates::Updates;
 use super::{Algorithm, By, Description, Factorise};
 use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::compute::cuda::analysis;
 use crate::compute::cuda::compressed::{Compressed, Factored};
 use crate::compute::cuda::device::{Device, WARP};
@@ -327,18 +328,22 @@ fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, of_level: f6
 fn jobs(like: analysis::Rows, width: usize) -> usize {
     const SAMPLE: usize = 200;
     let pattern = like.pattern;
-    let has = |i: usize, j: &u32| {
-        *j as usize == i
-            || pattern.lower.row(i).binary_search(j).is_ok()
-            || pattern.upper.row(i).binary_search(j).is_ok()
-    };
     // an odd distance, so that not all are the first of a line of a grid
-    let rows = || (0..like.count()).step_by((like.count() / SAMPLE) | 1).map(|i| like.alike(i));
-    let of_row = |i: usize| -> usize {
-        let updates = |p: &u32| pattern.upper.row(*p as usize).iter().filter(|j| has(i, j)).count();
-        pattern.lower.row(i).iter().map(|p| updates(p).div_ceil(width)).sum()
+    let apart = (like.count() / SAMPLE) | 1;
+    let sampled = like.count().div_ceil(apart);
+    let of_row = |marked: &mut Vec<bool>, n: usize| {
+        let i = like.alike(n * apart);
+        let [lower, upper] = [&pattern.lower, &pattern.upper].map(|triangle| triangle.row(i));
+        let row = || lower.iter().chain(upper).map(|&j| j as usize).chain([i]);
+        row().for_each(|j| marked[j] = true);
+        let in_row = |j: &&u32| marked[**j as usize];
+        let updates = |p: &u32| pattern.upper.row(*p as usize).iter().filter(in_row).count();
+        let jobs: usize = lower.iter().map(|p| updates(p).div_ceil(width)).sum();
+        row().for_each(|j| marked[j] = false);
+        jobs
     };
-    rows().map(of_row).sum::<usize>().div_ceil(rows().count().max(1))
+    let all = Threads::Pool.map_with(sampled, 8, || vec![false; pattern.rows()], of_row);
+    all.into_iter().sum::<usize>().div_ceil(sampled.max(1))
 }
 
 /// The variants of `ilu/rows.cu` that need the most registers.
@@ -362,6 +367,26 @@ mod tests {
     use super::*;
     use crate::base::choices::LevelRule;
     use crate::symbolic::iluk;
+
+    #[test]
+    fn jobs_are_those_of_all_rows_of_a_small_matrix() {
+        let grid =
+            crate::problem::load("poisson3d:5", crate::base::choices::ReadAs::Expanded).unwrap();
+        let pattern = crate::matrix::pattern::block_pattern(&grid.matrix);
+        let p = iluk(&pattern, 3, LevelRule::Min, usize::MAX).unwrap();
+        let in_row = |i: usize, j: &u32| {
+            *j as usize == i || p.lower.row(i).contains(j) || p.upper.row(i).contains(j)
+        };
+        for width in [1, 4, 32] {
+            let updates =
+                |i, &k: &u32| p.upper.row(k as usize).iter().filter(|j| in_row(i, j)).count();
+            let of_row =
+                |i| p.lower.row(i).iter().map(|k| updates(i, k).div_ceil(width)).sum::<usize>();
+            let all: usize = (0..125).map(of_row).sum();
+            assert!(all > 125, "{all}");
+            assert_eq!(jobs(analysis::Rows::of(&p), width), all.div_ceil(125), "width {width}");
+        }
+    }
 
     #[test]
     fn the_variant_follows_the_rows() {
