@@ -327,6 +327,7 @@ fn suited(block_size: usize, in_upper: usize, like: analysis::Rows, of_level: f6
 /// Mean jobs of `width` updates of a row, as some of the rows tell.
 fn jobs(like: analysis::Rows, width: usize) -> usize {
     const SAMPLE: usize = 200;
+    const LONG: usize = 32;
     let pattern = like.pattern;
     // an odd distance, so that not all are the first of a line of a grid
     let apart = (like.count() / SAMPLE) | 1;
@@ -342,7 +343,9 @@ fn jobs(like: analysis::Rows, width: usize) -> usize {
         row().for_each(|j| marked[j] = false);
         jobs
     };
-    let all = Threads::Pool.map_with(sampled, 8, || vec![false; pattern.rows()], of_row);
+    // short rows take less than to wake the others
+    let threads = Threads::when(pattern.blocks() > LONG * pattern.rows());
+    let all = threads.map_with(sampled, 8, || vec![false; pattern.rows()], of_row);
     all.into_iter().sum::<usize>().div_ceil(sampled.max(1))
 }
 
