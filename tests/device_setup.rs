@@ -289,17 +289,19 @@ fn kernels_on_the_host_make_what_the_host_makes() {
     for name in ["libnvrtc.so", "libnvrtc-builtins.so"] {
         std::fs::copy(&library, folder.path().join(name)).unwrap();
     }
-    for test in ["a_device_makes_what_the_host_makes", "long_rows_are_made_as_on_the_host"] {
-        let done = Command::new(std::env::current_exe().unwrap())
+    let tests = ["a_device_makes_what_the_host_makes", "long_rows_are_made_as_on_the_host"];
+    let begun = tests.map(|test| {
+        Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env("LD_LIBRARY_PATH", folder.path())
             .env("BILU_BENCH_NVRTC_DIR", folder.path())
             .env("BILU_BENCH_EMULATOR", &source)
-            .env("BILU_BENCH_CACHE", folder.path())
+            .env("BILU_BENCH_CACHE", folder.path().join(test))
             .env("BILU_BENCH_SETUP", "device")
             .env("BILU_BENCH_REQUIRE_GPU", "1")
-            .status()
-            .unwrap();
-        assert!(done.success(), "{test}: {done}");
-    }
+            .spawn()
+            .unwrap()
+    });
+    let ended = begun.map(|mut test| test.wait().unwrap());
+    assert!(ended.iter().all(|status| status.success()), "{tests:?}: {ended:?}");
 }
