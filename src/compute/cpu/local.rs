@@ -3,12 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::constants::Constants;
 use super::ilu::BlockIlu;
 use super::{Cpu, trsv, vector};
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
 use crate::compute::distributed::communicator::{Communicator, Exchange};
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
+use crate::compute::distributed::{
+    self, Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves,
+};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, Trisolve, Vectors};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
@@ -32,6 +35,7 @@ impl Local for Cpu {
     type Coupled = Coupling;
     type Transfer = Transfer;
     type Partials = Vec<f64>;
+    type Constants = Constants;
     type StagedIlu = StagedIlu;
 
     fn places(&self, of: Vec<u32>) -> Result<Vec<u32>> {
@@ -119,6 +123,22 @@ impl Local for Cpu {
             let sum: f64 = terms.map(|(&j, v)| v * ghosts[j as usize]).sum();
             y[row as usize] += sign * sum;
         }
+    }
+
+    fn constants(&self, of: distributed::Constants) -> Result<Constants> {
+        Ok(Constants::new(of))
+    }
+
+    fn sums_of_constants(&self, z: &Constants, v: &Buffer<f64>) -> Vec<f64> {
+        z.sums(self, v)
+    }
+
+    fn add_constants(&self, z: &Constants, y: &Buffer<f64>, x: &mut Buffer<f64>) {
+        z.add(self, y, x);
+    }
+
+    fn constants_bytes(&self, z: &Constants) -> Bytes {
+        z.bytes()
     }
 
     fn extend(

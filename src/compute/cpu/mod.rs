@@ -7,6 +7,7 @@ mod block;
 mod chunks;
 mod columns;
 mod condition;
+mod constants;
 mod crowding;
 mod dilu;
 mod entry;

@@ -1,5 +1,6 @@
 //! A GPU as the device of a rank. Ranks share GPUs where a host has fewer of these.
 
+mod constants;
 mod direct;
 mod groups;
 mod messages;
@@ -18,11 +19,14 @@ use super::device::Device;
 use super::launch::address;
 use super::memory::failed;
 use crate::base::error::Result;
-use crate::compute::Breakdown;
 use crate::compute::distributed::communicator::Communicator;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
+use crate::compute::distributed::{
+    self, Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves,
+};
+use crate::compute::{Breakdown, Bytes};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
+use constants::Constants;
 use places::{Coupled, Places};
 use stages::StagedIlu;
 use sums::Partials;
@@ -67,6 +71,7 @@ impl Local for Cuda {
     type Coupled = Coupled;
     type Transfer = Transfer;
     type Partials = Partials;
+    type Constants = Constants;
     type StagedIlu = StagedIlu;
 
     fn places(&self, of: Vec<u32>) -> Result<Places> {
@@ -167,6 +172,22 @@ impl Local for Cuda {
         y: &mut CudaSlice<f64>,
     ) {
         self.note("halo", c.add(&self.device, sign, ghosts, y));
+    }
+
+    fn constants(&self, of: distributed::Constants) -> Result<Constants> {
+        Constants::new(self, &of)
+    }
+
+    fn sums_of_constants(&self, z: &Constants, v: &CudaSlice<f64>) -> Vec<f64> {
+        z.sums(self, v)
+    }
+
+    fn add_constants(&self, z: &Constants, y: &CudaSlice<f64>, x: &mut CudaSlice<f64>) {
+        z.add(self, y, x);
+    }
+
+    fn constants_bytes(&self, z: &Constants) -> Bytes {
+        z.bytes(self)
     }
 
     fn extend(

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::communicator::{Communicator, Message};
+use super::constants::Constants;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
-use crate::compute::{Backend, Breakdown, FactorInfo, Trisolve};
+use crate::compute::{Backend, Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 
@@ -85,6 +86,8 @@ pub trait Local: Backend {
     type Transfer;
     /// Sums over subdomains that the host does not have yet, one after the other.
     type Partials: Default;
+    /// Vectors that are constant on pieces of the rank.
+    type Constants;
     /// Factors that are made, and solved with, stage by stage.
     type StagedIlu: FactorInfo;
 
@@ -153,6 +156,17 @@ pub trait Local: Backend {
         ghosts: &Self::Vector,
         y: &mut Self::Vector,
     );
+    /// Takes constants on pieces over.
+    ///
+    /// # Errors
+    /// Without memory for them.
+    fn constants(&self, of: Constants) -> Result<Self::Constants>;
+    /// `Z' v` of the vectors of this rank, piece by piece; waits. They are no numbers after an operation has failed.
+    fn sums_of_constants(&self, z: &Self::Constants, v: &Self::Vector) -> Vec<f64>;
+    /// `x += Z y`, y having a number for each vector of all ranks.
+    fn add_constants(&self, z: &Self::Constants, y: &Self::Vector, x: &mut Self::Vector);
+    /// Bytes of `Z' v` and `x += Z y` together.
+    fn constants_bytes(&self, z: &Self::Constants) -> Bytes;
     /// `to[i]` is the unknown `places[i]` of `from`, and behind its end one of `ghosts`.
     fn extend(
         &self,

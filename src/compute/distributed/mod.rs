@@ -2,6 +2,7 @@
 //! depends on the subdomains alone, not on the ranks that hold them.
 
 pub mod communicator;
+mod constants;
 pub mod halo;
 pub mod launch;
 mod local;
@@ -25,6 +26,7 @@ use crate::base::units::plural;
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Bytes, Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
+pub use constants::Constants;
 pub use local::{Coupling, FactorBlocks, Local, Route, StagePart, StagedSolves};
 use vectors::{Pending, Started};
 

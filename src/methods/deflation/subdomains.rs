@@ -16,24 +16,32 @@ use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::matrix::Rows;
 use crate::compute::distributed::part::Part;
-use crate::compute::distributed::{Distributed, Layout, Local};
+use crate::compute::distributed::{Constants, Coupling, Distributed, Layout, Local};
 use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::Csr;
 
 /// Deflation by the subdomains of a system over ranks.
 pub struct SubdomainDeflation<K: Local> {
-    pieces: Pieces,
+    /// Vectors of each rank.
+    counts: Vec<usize>,
     used: usize,
     dependent: usize,
     singular: bool,
-    /// For each component of a block, ones on the unknowns of this rank that belong to a vector.
-    masks: Vec<K::Vector>,
     coarse: Coarse<K>,
-    /// This rank's rows of `A Z`, and of `-Z`.
-    az: K::Matrix,
-    minus_z: K::Matrix,
+    /// This rank's rows of Z, and of `A Z`.
+    z: K::Constants,
+    az: Applied<K>,
     scratch: RefCell<Scratch<K>>,
+}
+
+/// A share of the rows, one in so many, up to which `A Z` is kept by the rows that have entries.
+const FEW: usize = 4;
+
+/// `A Z` of this rank: its rows with entries, which are those at faces where rows of A add up to 0 elsewhere, or all.
+enum Applied<K: Local> {
+    Few(K::Coupled, usize),
+    All(K::Matrix),
 }
 
 /// Two vectors with a number for each deflation vector, and one of this rank.
@@ -121,6 +129,8 @@ impl<K: Local> SubdomainDeflation<K> {
         let n = own.len();
         let mut z = of_unknowns(k, part, &rows, &pieces)?;
         let first_row = part.own().start as usize;
+        let without = z.of[..n].iter().step_by(b).enumerate();
+        let without = without.filter(|(_, v)| **v == NONE).map(|(row, _)| row as u32).collect();
         let vanish = k.local().on_host(|threads| vectors::constants_vanish(threads, a, own));
         let singular = !k.communicator().any(!vanish);
         if singular {
@@ -131,10 +141,10 @@ impl<K: Local> SubdomainDeflation<K> {
             let az = vectors::applied(threads, &with_ghosts(&rows)?, &z)?;
             z.of.truncate(n);
             let e = coarse::matrix(threads, &az, &z)?;
-            Ok::<_, crate::Error>((az, e, vectors::negative(threads, &z)))
+            Ok::<_, crate::Error>((az, e))
         });
         drop(rows);
-        let (az, e, minus_z) = k.together(made.map_err(SetupFailure::from))?;
+        let (az, e) = k.together(made.map_err(SetupFailure::from))?;
         let first = pieces.vector(first_row) as usize;
         let (e, used) = gathered(k, &e, first, &pieces.counts)?;
         let count = z.count;
@@ -150,7 +160,18 @@ impl<K: Local> SubdomainDeflation<K> {
             )
         };
         let local = k.local();
-        let stored = |m: Csr| local.matrix(&Arc::new(m), Format::Csr);
+        let constants = Constants {
+            block_size: b,
+            starts: pieces.own,
+            without,
+            vectors: [first, count],
+            left_out: singular.then(|| count - 1),
+        };
+        // the same on all ranks, so that their number changes no bit
+        let entries = coupled(&az);
+        let ranks = k.communicator().size();
+        let all = k.communicator().all_gather(&[entries.rows.len() as f64], &vec![1; ranks]);
+        let few = all.iter().sum::<f64>() * FEW as f64 <= k.layout().unknowns(ranks - 1).end as f64;
         let made = || {
             let (coarse, dependent) = Coarse::new(local, &e, unit()?)?;
             let scratch = Scratch {
@@ -158,20 +179,17 @@ impl<K: Local> SubdomainDeflation<K> {
                 y: local.vector(count)?,
                 other: local.vector(n)?,
             };
-            let mask = |c: usize| {
-                let one = |i: usize| f64::from(u8::from(i % b == c && z.of[i] != NONE));
-                let mut mask = local.vector(n)?;
-                local.upload(&(0..n).map(one).collect::<Vec<_>>(), &mut mask);
-                Ok::<_, crate::Error>(mask)
+            let az = if few {
+                let bytes = entries.bytes();
+                Applied::Few(local.coupled(entries)?, bytes)
+            } else {
+                Applied::All(local.matrix(&Arc::new(az), Format::Csr)?)
             };
-            let masks = (0..b).map(mask).collect::<Result<_>>()?;
-            let (az, minus_z) = (stored(az)?, stored(minus_z)?);
-            Ok::<_, crate::Error>((coarse, dependent, masks, [az, minus_z], scratch))
+            Ok::<_, crate::Error>((coarse, dependent, local.constants(constants)?, az, scratch))
         };
-        let (coarse, dependent, masks, [az, minus_z], scratch) =
-            k.together(made().map_err(SetupFailure::from))?;
+        let (coarse, dependent, z, az, scratch) = k.together(made().map_err(SetupFailure::from))?;
         let scratch = RefCell::new(scratch);
-        Ok(Self { pieces, used, dependent, singular, masks, coarse, az, minus_z, scratch })
+        Ok(Self { counts: pieces.counts, used, dependent, singular, coarse, z, az, scratch })
     }
 
     /// Vectors of all ranks that have unknowns.
@@ -192,15 +210,26 @@ impl<K: Local> SubdomainDeflation<K> {
     /// `y = E^-1 Z' v`; collective.
     fn solve(&self, k: &Distributed<K>, v: &K::Vector) {
         let Scratch { sums, y, .. } = &mut *self.scratch.borrow_mut();
-        let (local, b) = (k.local(), self.pieces.block_size);
-        let parts = self.pieces.own.len() - 1;
-        let mut partials = K::Partials::default();
-        local.partial_multi_dots(&self.masks, v, &self.pieces.own, &mut partials);
-        let by_component = local.take(&mut partials);
-        let own: Vec<f64> = (0..parts * b).map(|i| by_component[i % b * parts + i / b]).collect();
-        local.upload(&k.gathered(&own, &self.pieces.counts), sums);
+        let local = k.local();
+        let own = local.sums_of_constants(&self.z, v);
+        local.upload(&k.gathered(&own, &self.counts), sums);
         self.coarse.apply(local, sums, y);
     }
+}
+
+/// The rows of `A Z` that have entries.
+fn coupled(az: &Csr) -> Coupling {
+    let mut of = Coupling { row_ptr: vec![0], ..Coupling::default() };
+    for i in 0..az.rows() {
+        let (columns, values) = az.row(i);
+        if !columns.is_empty() {
+            of.rows.push(i as u32);
+            of.columns.extend_from_slice(columns);
+            of.values.extend_from_slice(values);
+            of.row_ptr.push(of.columns.len() as u32);
+        }
+    }
+    of
 }
 
 /// The vector of each unknown of this rank and of its ghosts; collective.
@@ -307,8 +336,13 @@ impl<K: Local> Projection<Distributed<K>> for SubdomainDeflation<K> {
     fn project(&self, k: &Distributed<K>, v: &mut K::Vector) {
         self.solve(k, v);
         let Scratch { y, other, .. } = &mut *self.scratch.borrow_mut();
-        k.local().residual(&self.az, y, v, other);
-        std::mem::swap(v, other);
+        match &self.az {
+            Applied::Few(rows, _) => k.local().add_coupling(rows, -1.0, y, v),
+            Applied::All(az) => {
+                k.local().residual(az, y, v, other);
+                std::mem::swap(v, other);
+            }
+        }
     }
 
     fn correct(&self, k: &Distributed<K>, r: &K::Vector, x: &mut K::Vector) {
@@ -317,17 +351,18 @@ impl<K: Local> Projection<Distributed<K>> for SubdomainDeflation<K> {
     }
 
     fn correct_projected(&self, k: &Distributed<K>, x: &mut K::Vector) {
-        let Scratch { y, other, .. } = &mut *self.scratch.borrow_mut();
-        k.local().residual(&self.minus_z, y, x, other);
-        std::mem::swap(x, other);
+        k.local().add_constants(&self.z, &self.scratch.borrow().y, x);
     }
 
     fn bytes(&self, k: &Distributed<K>) -> Bytes {
-        let [az, z] = [&self.az, &self.minus_z].map(|m| k.local().matrix_bytes(m));
-        let masks = 8 * self.pieces.own.last().copied().unwrap_or(0) * self.masks.len();
+        let (local, z) = (k.local(), k.local().constants_bytes(&self.z));
+        let az = match &self.az {
+            Applied::Few(_, bytes) => Bytes { held: *bytes, moved: *bytes },
+            Applied::All(az) => local.matrix_bytes(az),
+        };
         k.bytes_of_all(Bytes {
-            held: az.held + z.held + masks,
-            moved: masks + self.coarse.moved(k.local()) + az.moved,
+            held: az.held + z.held,
+            moved: z.moved + self.coarse.moved(local) + az.moved,
         })
     }
 }
