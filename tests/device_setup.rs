@@ -8,7 +8,7 @@ mod gpu;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
 use bilu_bench::base::threads::Threads;
@@ -303,5 +303,5 @@ fn kernels_on_the_host_make_what_the_host_makes() {
             .unwrap()
     });
     let ended = begun.map(|mut test| test.wait().unwrap());
-    assert!(ended.iter().all(|status| status.success()), "{tests:?}: {ended:?}");
+    assert!(ended.iter().all(ExitStatus::success), "{tests:?}: {ended:?}");
 }
