@@ -6,6 +6,7 @@ use super::Csr;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
+use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::pattern::{Pattern, inverse_on, permuted_to, scalar_pattern};
 
 /// Rows that a thread makes at a time.
@@ -99,6 +100,17 @@ impl Csr {
         let values = threads.map(pattern.entries(), CHUNK, |_| value);
         let (row_ptr, columns) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
         Self::checked([rows, cols], row_ptr, columns, values)
+    }
+
+    /// `value` at column `of[i]` of each row i; rows with `u32::MAX` are empty.
+    ///
+    /// # Panics
+    /// If another column is not below `cols`.
+    pub(crate) fn one_each(threads: Threads, of: &[u32], cols: usize, value: f64) -> Self {
+        let length = |i: usize| [usize::from(of[i] != u32::MAX)];
+        let lengths = Lengths { rows: of.len(), block_size: 1, of: length };
+        let [rows] = laid(threads, &lengths, |i, [to]| to.fill(of[i]));
+        Self::constant(threads, rows, cols, value)
     }
 
     /// [`by_rows`](Self::by_rows) with as many rows, columns and blocks as this matrix has.

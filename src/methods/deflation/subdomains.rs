@@ -38,17 +38,18 @@ pub struct SubdomainDeflation<K: Local> {
 /// A share of the rows, one in so many, up to which `A Z` is kept by the rows that have entries.
 const FEW: usize = 4;
 
-/// `A Z` of this rank: its rows with entries, which are those at faces where rows of A add up to 0 elsewhere, or all.
+/// `A Z` of this rank.
 enum Applied<K: Local> {
+    /// The rows with entries, which are those at faces where rows of A add up to 0 elsewhere, and their bytes.
     Few(K::Coupled, usize),
-    All(K::Matrix),
+    /// All rows, and a vector of this rank.
+    All(K::Matrix, RefCell<K::Vector>),
 }
 
-/// Two vectors with a number for each deflation vector, and one of this rank.
+/// Two vectors with a number for each deflation vector.
 struct Scratch<K: Local> {
     sums: K::Vector,
     y: K::Vector,
-    other: K::Vector,
 }
 
 /// Ranges of a subdomain's block rows with as many in each as in the others but for one.
@@ -168,22 +169,18 @@ impl<K: Local> SubdomainDeflation<K> {
             left_out: singular.then(|| count - 1),
         };
         // the same on all ranks, so that their number changes no bit
-        let entries = coupled(&az);
-        let ranks = k.communicator().size();
-        let all = k.communicator().all_gather(&[entries.rows.len() as f64], &vec![1; ranks]);
-        let few = all.iter().sum::<f64>() * FEW as f64 <= k.layout().unknowns(ranks - 1).end as f64;
+        let with_entries = az.row_ptr().windows(2).filter(|ends| ends[0] < ends[1]).count();
+        let few = k.sum(with_entries as f64) * FEW as f64 <= k.sum(n as f64);
         let made = || {
             let (coarse, dependent) = Coarse::new(local, &e, unit()?)?;
-            let scratch = Scratch {
-                sums: local.vector(count)?,
-                y: local.vector(count)?,
-                other: local.vector(n)?,
-            };
+            let scratch = Scratch { sums: local.vector(count)?, y: local.vector(count)? };
             let az = if few {
+                let entries = coupled(&az);
                 let bytes = entries.bytes();
                 Applied::Few(local.coupled(entries)?, bytes)
             } else {
-                Applied::All(local.matrix(&Arc::new(az), Format::Csr)?)
+                let az = local.matrix(&Arc::new(az), Format::Csr)?;
+                Applied::All(az, RefCell::new(local.vector(n)?))
             };
             Ok::<_, crate::Error>((coarse, dependent, local.constants(constants)?, az, scratch))
         };
@@ -335,10 +332,11 @@ fn gathered<K: Local>(
 impl<K: Local> Projection<Distributed<K>> for SubdomainDeflation<K> {
     fn project(&self, k: &Distributed<K>, v: &mut K::Vector) {
         self.solve(k, v);
-        let Scratch { y, other, .. } = &mut *self.scratch.borrow_mut();
+        let y = &self.scratch.borrow().y;
         match &self.az {
             Applied::Few(rows, _) => k.local().add_coupling(rows, -1.0, y, v),
-            Applied::All(az) => {
+            Applied::All(az, other) => {
+                let other = &mut *other.borrow_mut();
                 k.local().residual(az, y, v, other);
                 std::mem::swap(v, other);
             }
@@ -358,7 +356,7 @@ impl<K: Local> Projection<Distributed<K>> for SubdomainDeflation<K> {
         let (local, z) = (k.local(), k.local().constants_bytes(&self.z));
         let az = match &self.az {
             Applied::Few(_, bytes) => Bytes { held: *bytes, moved: *bytes },
-            Applied::All(az) => local.matrix_bytes(az),
+            Applied::All(az, _) => local.matrix_bytes(az),
         };
         k.bytes_of_all(Bytes {
             held: az.held + z.held,

@@ -9,7 +9,6 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::block_pattern_on;
-use crate::matrix::pattern::rows::{Lengths, laid};
 use crate::matrix::{Csr, Rows};
 use crate::symbolic::grid::detect_grid;
 use crate::symbolic::stencil::coordinates;
@@ -321,11 +320,7 @@ fn push_sum(to: &mut Rows, piece: u32, values: impl Iterator<Item = f64>) {
 
 /// `-Z`.
 pub(super) fn negative(threads: Threads, vectors: &Vectors) -> Csr {
-    let of = &vectors.of;
-    let length = |i: usize| [usize::from(of[i] != NONE)];
-    let lengths = Lengths { rows: of.len(), block_size: 1, of: length };
-    let [rows] = laid(threads, &lengths, |i, [to]| to.fill(of[i]));
-    Csr::constant(threads, rows, vectors.count, -1.0)
+    Csr::one_each(threads, &vectors.of, vectors.count, -1.0)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use cudarc::driver::CudaSlice;
 
 use super::Partials;
 use crate::base::choices::Format;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::cuda::Cuda;
 use crate::compute::distributed::{self, Local};
@@ -37,18 +37,7 @@ impl Constants {
             Ok(mask)
         };
         let masks = (0..b).map(mask).collect::<Result<_>>()?;
-        let size = [n, of.vectors[1]];
-        let minus_z = Csr::by_rows(
-            Threads::Pool,
-            size,
-            || (),
-            |(), i, to| {
-                if vector[i] != NONE {
-                    to.push(vector[i], -1.0);
-                }
-                Ok::<_, Error>(())
-            },
-        )?;
+        let minus_z = Csr::one_each(Threads::Pool, &vector, of.vectors[1], -1.0);
         let minus_z = k.matrix(&Arc::new(minus_z), Format::Csr)?;
         let scratch = RefCell::new(k.vector(n)?);
         Ok(Self { starts: of.starts.clone(), masks, minus_z, scratch })
