@@ -205,9 +205,11 @@ impl Csr {
             for i in rows {
                 let (columns, values) = self.row(order[i] as usize);
                 let there = pattern.row(i);
-                for (&j, &v) in columns.iter().zip(values) {
+                for (at, (&j, &v)) in columns.iter().zip(values).enumerate() {
                     let j = new[j as usize];
-                    to[there.partition_point(|&k| k < j)] = v;
+                    // mostly columns keep their order
+                    let at = if there[at] == j { at } else { there.partition_point(|&k| k < j) };
+                    to[at] = v;
                 }
                 to = &mut to[there.len()..];
             }

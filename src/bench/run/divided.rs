@@ -13,6 +13,7 @@ use super::loading::first_rows;
 use super::no_result::NoResult;
 use super::range::Scaling;
 use crate::base::choices::Partition;
+use crate::base::measure::spans::span;
 use crate::base::measure::{now, seconds_since};
 use crate::base::memory;
 use crate::case::{Case, Execution, RunKind};
@@ -380,8 +381,9 @@ impl<'a> Divided<'a> {
                 _ => numbers[place / b] * b as u64 + (place % b) as u64,
             };
             let of_rows: Vec<&[f64]> = vectors.iter().map(|vector| &**vector).collect();
-            let (rows, moved) = moved(communicator, (&held.part, &of_rows), number, to);
-            part = agreed(communicator, rows.finish(u64::MAX))?;
+            let from = (&held.part, &*of_rows);
+            let (rows, moved) = span("rows move", || moved(communicator, from, number, to));
+            part = span("places", || agreed(communicator, rows.finish(u64::MAX)))?;
             vectors = moved.into_iter().map(Cow::Owned).collect();
         }
         let source = keeps_given.then(|| vectors.pop()).flatten();
@@ -391,8 +393,10 @@ impl<'a> Divided<'a> {
             Order::None => None,
             Order::Stages(order) | Order::Given(order) => Some(Arc::clone(order)),
             Order::Interfaces(sides, fill) => {
-                let (found, order) = interfaces(communicator, &part, &layout, *sides, *fill);
-                part = renumbered(communicator, &part, layout.rank_starts(), &order)?;
+                let find = || interfaces(communicator, &part, &layout, *sides, *fill);
+                let (found, order) = span("interfaces", find);
+                let starts = layout.rank_starts();
+                part = span("renumbered", || renumbered(communicator, &part, starts, &order));
                 let unknowns = scalar_order(&order, case.block_size);
                 rhs = reordered(&rhs, &unknowns);
                 record.division.stages = Some(found.stages());
@@ -404,7 +408,8 @@ impl<'a> Divided<'a> {
         let highest = order.as_ref().map_or(case.fill, |order| order.fill(case.fill).highest());
         let layers = reach.unwrap_or_else(|| case.schwarz.layers(highest));
         if layers > 0 && communicator.size() > 1 {
-            part = with_layers(communicator, &part, layout.rank_starts(), layers)?;
+            let starts = layout.rank_starts();
+            part = span("layers", || with_layers(communicator, &part, starts, layers))?;
         }
         let given = source.map(|source| {
             let own: Vec<f64> = source.iter().step_by(case.block_size).copied().collect();

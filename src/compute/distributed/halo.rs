@@ -31,13 +31,34 @@ pub fn ask(
     wanted: &[usize],
     numbers: impl Iterator<Item = f64>,
 ) -> Asked {
+    let fill = |to: &mut [f64]| to.iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    asked(communicator, wanted, fill)
+}
+
+/// The same of the numbers for each rank.
+pub fn ask_each(communicator: &dyn Communicator, numbers: &[Vec<f64>]) -> Asked {
+    let counts: Vec<usize> = numbers.iter().map(Vec::len).collect();
+    asked(communicator, &counts, |mut to| {
+        for numbers in numbers {
+            let (own, behind) = to.split_at_mut(numbers.len());
+            own.copy_from_slice(numbers);
+            to = behind;
+        }
+    })
+}
+
+fn asked(
+    communicator: &dyn Communicator,
+    wanted: &[usize],
+    fill: impl FnOnce(&mut [f64]),
+) -> Asked {
     let (me, size) = (communicator.rank(), communicator.size());
     // row r: what rank r wants of each
     let own: Vec<f64> = wanted.iter().map(|&count| count as f64).collect();
     let table = communicator.all_gather(&own, &vec![size; size]);
     let counts: Vec<usize> = (0..size).map(|rank| table[rank * size + me] as usize).collect();
     let mut requests = communicator.exchange(messages(wanted, 1), messages(&counts, 1));
-    requests.outgoing().iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    fill(requests.outgoing());
     requests.start();
     let numbers = requests.finish().to_vec();
     Asked { counts, numbers }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use itertools::Itertools as _;
 
 use super::communicator::Communicator;
-use super::halo::{Halo, ask};
+use super::halo::{Halo, ask_each};
 use super::local::{Coupling, Local};
 use super::part::Part;
 use super::{Distributed, Layout};
@@ -111,8 +111,7 @@ impl Rows {
             }
         }
         let mut entries = std::mem::take(&mut of_rank[me]);
-        let counts: Vec<usize> = of_rank.iter().map(Vec::len).collect();
-        entries.extend(ask(communicator, &counts, of_rank.into_iter().flatten()).numbers);
+        entries.extend(ask_each(communicator, &of_rank).numbers);
         let mut entries: Vec<(u64, u64, f64)> =
             entries.chunks_exact(3).map(|of| (of[0] as u64, of[1] as u64, of[2])).collect();
         entries.sort_unstable_by_key(|&(row, column, _)| (row, column));

@@ -11,6 +11,7 @@ pub mod moves;
 #[cfg(feature = "mpi")]
 mod mpi;
 pub mod part;
+mod rows;
 mod vectors;
 #[cfg(feature = "mpi")]
 pub mod world;

@@ -1,12 +1,12 @@
 //! Rows and values on their way between ranks, in messages of bounded size where there are many. All calls are
 //! collective.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::communicator::Communicator;
-use super::halo::{Asked, ask, messages};
-use super::part::{Builder, Part, Row};
+use super::halo::{Asked, ask, ask_each, messages};
+use super::part::{Builder, Part};
+use super::rows::Rows;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::memory;
 use crate::matrix::inverse;
@@ -74,8 +74,10 @@ pub fn moved(
     let places = from.unknowns();
     let mut left = places.clone().peekable();
     let budget = PIECE / 8 / size;
+    let mut out: Vec<Vec<f64>> = vec![Vec::new(); size];
     loop {
-        let (mut out, mut filled) = (vec![Vec::new(); size], 0);
+        let mut filled = 0;
+        out.iter_mut().for_each(Vec::clear);
         while filled < budget
             && let Some(at) = left.next()
         {
@@ -98,9 +100,7 @@ pub fn moved(
             filled += to.len() - before;
         }
         let more = left.peek().is_some();
-        let counts: Vec<usize> = out.iter().map(Vec::len).collect();
-        let numbers = ask(communicator, &counts, out.into_iter().flatten()).numbers;
-        take(&mut builder, &mut arrived, &numbers);
+        take(&mut builder, &mut arrived, &ask_each(communicator, &out).numbers);
         if !communicator.any(more) {
             break;
         }
@@ -125,7 +125,7 @@ pub fn values(
     }
     asked[me] = Vec::new();
     let counts: Vec<usize> = asked.iter().map(Vec::len).collect();
-    let theirs = ask(communicator, &counts, asked.into_iter().flatten());
+    let theirs = ask_each(communicator, &asked);
     let mut replies = communicator.exchange(messages(&theirs.counts, 1), messages(&counts, 1));
     let answers = theirs.numbers.iter().map(|&number| at(number as u64));
     replies.outgoing().iter_mut().zip(answers).for_each(|(to, value)| *to = value);
@@ -158,55 +158,41 @@ pub(crate) fn with_layers(
     starts: &[u64],
     layers: usize,
 ) -> Result<Part> {
-    let (own, b) = (part.own(), part.block_size());
-    let mut found: Vec<Row> = Vec::new();
-    let mut known: HashSet<u64> = HashSet::new();
-    let mut near: Vec<u64> = part.others().to_vec();
+    let (own, b) = (part.own(), part.block_size() as u64);
+    let (mut found, mut others) = (Rows::default(), part.others().to_vec());
+    let (mut known, mut near): (Vec<u64>, _) = (Vec::new(), others.clone());
     for _ in 0..layers {
-        near.retain(|block| !own.contains(block) && known.insert(*block));
-        near.sort_unstable();
-        let rows = rows(communicator, part, starts, &near);
-        let columns = rows.iter().flat_map(|(_, entries)| entries);
-        near = columns.map(|(column, _)| column / b as u64).collect();
+        let before = found.columns().len();
+        rows(communicator, part, starts, &near, &mut found);
+        known.extend(&near);
+        known.sort_unstable();
+        near.clear();
+        // blocks that follow each other are those of one row, or of one and the same block
+        let blocks = found.columns()[before..].iter().map(|column| column / b);
+        near.extend(blocks.filter(|block| !own.contains(block)));
         near.sort_unstable();
         near.dedup();
-        found.extend(rows);
+        others.extend(&near);
+        near.retain(|block| known.binary_search(block).is_err());
     }
-    agreed(communicator, part.with_rows(found))
+    others.sort_unstable();
+    others.dedup();
+    agreed(communicator, part.with_rows(&found, others))
 }
 
 /// The rows of a rank, of block rows that begin at `starts`, with its own ones in another order: `order[i]` becomes
 /// the i-th.
-///
-/// # Errors
-/// When rows have no place, on any rank.
 pub(crate) fn renumbered(
     communicator: &dyn Communicator,
     part: &Part,
     starts: &[u64],
     order: &[u32],
-) -> Result<Part> {
-    let (a, b) = (part.matrix(), part.block_size());
-    let (own, mine) = (part.own(), part.places());
-    let new = inverse(order);
-    let number = |at: u32| own.start + u64::from(at);
-    let numbers: Vec<f64> = new.iter().map(|&at| number(at) as f64).collect();
+) -> Part {
+    let first = part.own().start;
+    let numbers: Vec<f64> =
+        inverse(order).iter().map(|&at| (first + u64::from(at)) as f64).collect();
     let others = values(communicator, starts, &numbers, part.others().iter().copied());
-    drop(numbers);
-    let of_block = |place: usize| match place.checked_sub(mine.start) {
-        None => others[place] as u64,
-        Some(at) if at < mine.len() => number(new[at]),
-        Some(_) => others[place - mine.len()] as u64,
-    };
-    let unknown = |place: usize| of_block(place / b) * b as u64 + (place % b) as u64;
-    let mut builder = Builder::new(own.clone(), b).with_room(order.len() * b, part.entries());
-    let blocks = order.iter().map(|&at| mine.start + at as usize);
-    for at in blocks.flat_map(|block| block * b..(block + 1) * b) {
-        let (columns, values) = a.row(at);
-        let columns = columns.iter().map(|&column| unknown(column as usize));
-        builder.push(unknown(at), columns.zip(values.iter().copied()));
-    }
-    agreed(communicator, builder.finish(u64::MAX))
+    part.renumbered(order, &others.into_iter().map(|number| number as u64).collect::<Vec<_>>())
 }
 
 /// The numbers of all ranks, in their order.
@@ -216,27 +202,31 @@ pub(crate) fn all_of(communicator: &dyn Communicator, own: &[f64]) -> Vec<f64> {
     communicator.all_gather(own, &counts)
 }
 
-/// Rows of the block rows `wanted` of other ranks, ascending.
-fn rows(communicator: &dyn Communicator, part: &Part, starts: &[u64], wanted: &[u64]) -> Vec<Row> {
+/// Adds the rows of the block rows `wanted` of other ranks, which ascend.
+fn rows(
+    communicator: &dyn Communicator,
+    part: &Part,
+    starts: &[u64],
+    wanted: &[u64],
+    found: &mut Rows,
+) {
     let (a, b) = (part.matrix(), part.block_size());
     let at = |start: u64| wanted.partition_point(|&block| block < start);
     let counts: Vec<usize> = starts.windows(2).map(|w| at(w[1]) - at(w[0])).collect();
     let Asked { counts: asked, numbers } =
         ask(communicator, &counts, wanted.iter().map(|&block| block as f64));
     let first = |block: f64| part.unknowns().start + (block as u64 - part.own().start) as usize * b;
-    let places: Vec<usize> =
-        numbers.iter().flat_map(|&block| first(block)..first(block) + b).collect();
-    let mut of_rows = places.iter();
-    let mut lengths = Vec::new();
+    let mut places = numbers.iter().flat_map(|&block| first(block)..first(block) + b);
+    let mut lengths = memory::with_capacity(numbers.len() * b);
     let mut sent = Vec::new();
     let mut to: Vec<usize> = Vec::with_capacity(asked.len());
     for count in &asked {
         let before = sent.len();
-        for &row in of_rows.by_ref().take(count * b) {
+        for row in places.by_ref().take(count * b) {
             let (columns, values) = a.row(row);
             lengths.push(columns.len() as f64);
             sent.extend(columns.iter().map(|&column| part.unknown(column as usize) as f64));
-            sent.extend(values);
+            sent.extend_from_slice(values);
         }
         to.push(sent.len() - before);
     }
@@ -252,16 +242,14 @@ fn rows(communicator: &dyn Communicator, part: &Part, starts: &[u64], wanted: &[
     drop(sent);
     exchange.start();
     let mut rest = exchange.finish();
+    found.reserve(lengths.len(), rest.len() / 2);
     let numbers = wanted.iter().flat_map(|&block| block * b as u64..(block + 1) * b as u64);
-    numbers
-        .zip(lengths)
-        .map(|(row, length)| {
-            let (columns, more) = rest.split_at(length);
-            let (values, more) = more.split_at(length);
-            rest = more;
-            (row, columns.iter().map(|&c| c as u64).zip(values.iter().copied()).collect())
-        })
-        .collect()
+    for (row, length) in numbers.zip(lengths) {
+        let (columns, more) = rest.split_at(length);
+        let (values, more) = more.split_at(length);
+        rest = more;
+        found.push(row, columns.iter().map(|&column| column as u64), values);
+    }
 }
 
 /// What `make` makes of `count` things of each rank, some at a time, for the first rank to `take`, rank by rank;

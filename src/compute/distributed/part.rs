@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::rows::{Places, Rows};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::matrix::Csr;
+use crate::symbolic::scalar_order;
 
 /// Numbers that name themselves, from 0: values in their place tell where each one goes.
 pub(crate) fn numbered(count: usize) -> Vec<f64> {
@@ -141,23 +143,31 @@ impl Part {
         self.number(place / b) * b as u64 + (place % b) as u64
     }
 
-    /// This rank's rows, and `rows` of others, which it has none of, by their numbers and those of their columns.
+    /// This rank's rows in another order, of which `order[i]` becomes the i-th; the others are renumbered as `others`
+    /// says, each within the rows of its rank.
+    #[must_use]
+    pub(crate) fn renumbered(&self, order: &[u32], others: &[u64]) -> Self {
+        let mut by_number: Vec<u32> = (0..others.len() as u32).collect();
+        by_number.sort_unstable_by_key(|&at| others[at as usize]);
+        let (before, behind) = by_number.split_at(self.before);
+        let (first, count) = (self.before as u32, order.len() as u32);
+        let places: Vec<u32> = (before.iter().copied())
+            .chain(order.iter().map(|&at| first + at))
+            .chain(behind.iter().map(|&at| count + at))
+            .collect();
+        let matrix = self.matrix.permuted(&scalar_order(&places, self.block_size()));
+        let others = by_number.iter().map(|&at| others[at as usize]).collect();
+        Self { others, matrix: matrix.into(), ..self.clone() }
+    }
+
+    /// This rank's rows, and `rows` of others, which it has none of. `others` are the numbers of all block rows and
+    /// columns that are not its own, ascending.
     ///
     /// # Errors
     /// When there are more entries, rows or columns than places of 32 bits.
-    pub(crate) fn with_rows(&self, mut rows: Vec<Row>) -> Result<Self> {
+    pub(crate) fn with_rows(&self, rows: &Rows, others: Vec<u64>) -> Result<Self> {
         let b = self.block_size();
-        let of_row = |(row, entries): &Row| {
-            let columns = entries.iter().map(|(column, _)| column / b as u64);
-            std::iter::once(row / b as u64).chain(columns).collect::<Vec<u64>>()
-        };
-        let mut others: Vec<u64> = rows.iter().flat_map(of_row).collect();
-        others.retain(|block| !self.own.contains(block));
-        others.extend(&self.others);
-        others.sort_unstable();
-        others.dedup();
-        let added: usize = rows.iter().map(|(_, entries)| entries.len()).sum();
-        let room = self.entries() + added;
+        let room = self.entries() + rows.columns().len();
         check_places(&self.own, others.len(), (b, room))?;
         let before = others.partition_point(|&block| block < self.own.start);
         let matrix = Arc::clone(&self.matrix);
@@ -165,21 +175,16 @@ impl Part {
         let (mut row_ptr, mut columns) =
             (memory::zeroed(made.blocks() * b + 1), memory::with_capacity(room));
         let mut values = memory::with_capacity(room);
-        rows.sort_unstable_by_key(|(row, _)| *row);
-        let (first, behind) =
-            rows.split_at(rows.partition_point(|(row, _)| row / (b as u64) < self.own.start));
-        let place = |number: u64| {
-            made.place(number / b as u64).expect("among others") * b + (number % b as u64) as usize
-        };
-        let mut entries: Vec<(u32, f64)> = Vec::new();
-        let mut push = |rows: &[Row], columns: &mut Vec<u32>, values: &mut Vec<f64>| {
-            for (row, of) in rows {
-                entries.clear();
-                entries.extend(of.iter().map(|&(column, value)| (place(column) as u32, value)));
-                entries.sort_unstable_by_key(|entry| entry.0);
-                columns.extend(entries.iter().map(|entry| entry.0));
-                values.extend(entries.iter().map(|entry| entry.1));
-                row_ptr[place(*row) + 1] = of.len() as u32;
+        let ascending = rows.ascending();
+        let is_before = |&at: &u32| rows.numbers()[at as usize] < self.first_unknown();
+        let (first, behind) = ascending.split_at(ascending.partition_point(is_before));
+        let mut places = Places::new(&made);
+        let mut push = |of: &[u32], columns: &mut Vec<u32>, values: &mut Vec<f64>| {
+            for &at in of {
+                let (row, of_row, entries) = rows.row(at as usize);
+                columns.extend((1..).zip(of_row).map(|(nth, &column)| places.find(nth, column)));
+                values.extend_from_slice(entries);
+                row_ptr[places.find(0, row) as usize + 1] = entries.len() as u32;
             }
         };
         push(first, &mut columns, &mut values);
@@ -217,9 +222,6 @@ impl Part {
         (row_ptr[of.end] - row_ptr[of.start]) as usize
     }
 }
-
-/// A row by its number, and its entries by those of their columns.
-pub(crate) type Row = (u64, Vec<(u64, f64)>);
 
 /// Refuses more entries, rows or columns than places of 32 bits: those of the block rows `own` and of `others`.
 fn check_places(own: &Range<u64>, others: usize, (b, entries): (usize, usize)) -> Result<()> {

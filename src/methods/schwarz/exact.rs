@@ -8,11 +8,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::order::layers;
-use super::rows::{Columns, Rows, needed, pattern, values};
+use super::rows::{Rows, needed, pattern, values};
 use super::{Renewed, with_overlap};
 use crate::base::error::Result;
+use crate::base::measure::spans::span;
 use crate::base::measure::{now, seconds_since};
-use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::{Communicator, Exchange, Message};
 use crate::compute::distributed::halo::{Asked, ask, messages};
 use crate::compute::distributed::part::{Part, numbered, numbers};
@@ -52,11 +52,7 @@ struct Source {
 
 impl Source {
     fn new(rows: &Rows, part: &Part) -> Result<Self> {
-        let a = values(
-            rows,
-            &part.with_all_values(numbered(part.matrix().nnz())),
-            &Columns::of(rows, part),
-        )?;
+        let a = values(rows, &part.with_all_values(numbered(part.matrix().nnz())))?;
         let from = numbers(a.values());
         Ok(Self { a, from })
     }
@@ -257,33 +253,33 @@ impl<K: Local> Exact<K> {
         let near = mine.start as u32..mine.end as u32;
         let mut inside = vec![false; part.blocks()];
         let fill = order.fill(settings.fill);
-        let known = with_overlap(a, near.clone(), layers(fill.highest()), &mut inside);
+        let layers = layers(fill.highest());
+        let known = span("rows around", || with_overlap(a, near, layers, &mut inside));
         drop(inside);
         let number = |place: u32| part.number(place as usize);
         let sorted = sorted(&known, order, given, number);
-        let mut places = vec![u32::MAX; known.len()];
-        sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
-        let numbers: Vec<u64> = sorted.iter().map(|&at| number(known[at as usize])).collect();
+        let places: Vec<u32> = sorted.iter().map(|&at| known[at as usize]).collect();
+        let numbers: Vec<u64> = places.iter().map(|&place| number(place)).collect();
         let interiors = numbers.partition_point(|&row| order.stage(row as usize) == 0);
         let (order, given) = (Arc::clone(order), given.cloned());
-        let all = Rows { order, given, own: part.own(), numbers };
+        let all = Rows { order, given, own: part.own(), numbers, places };
         let [limit, each, free] = bilu::room(k.local(), a);
-        let found = {
-            let couplings = pattern(&all, part, &Columns::new(&known, near, places));
-            let one = Threads::One;
+        let found = k.local().on_host(|threads| {
+            let couplings = span("couplings", || pattern(&all, part));
             match fill.more {
-                0 => iluk_on(one, &couplings, fill.k, settings.level_rule, limit),
-                _ => iluk_raised(one, &couplings, [fill.k, fill.highest()], interiors, limit),
+                0 => iluk_on(threads, &couplings, fill.k, settings.level_rule, limit),
+                _ => iluk_raised(threads, &couplings, [fill.k, fill.highest()], interiors, limit),
             }
-        };
+        });
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
-        let (pattern, kept) = needed(&found, &all);
+        let (pattern, kept) = span("needed", || needed(&found, &all));
         drop(found);
         let numbers = kept.iter().map(|&at| all.numbers[at as usize]).collect();
-        let rows = Rows { numbers, ..all };
+        let places = kept.iter().map(|&at| all.places[at as usize]).collect();
+        let rows = Rows { numbers, places, ..all };
         SetupFailure::check_memory(8 * pattern.numbers(), free)?;
-        let a = values(&rows, part, &Columns::of(&rows, part))?;
+        let a = span("values", || values(&rows, part))?;
         Ok((rows, Arc::new(pattern), a))
     }
 

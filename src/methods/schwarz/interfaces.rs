@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::base::threads::Threads;
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
-use crate::compute::distributed::halo::ask;
+use crate::compute::distributed::halo::{ask, ask_each};
 use crate::compute::distributed::moves::{PIECE, all_of, values};
 use crate::compute::distributed::part::Part;
 use crate::matrix::pattern::{Pattern, block_pattern};
@@ -30,8 +30,9 @@ pub(crate) fn interfaces(
     let whole = part.entries() == part.matrix().nnz()
         && mirrors(&point, mine.clone())
         && mine.clone().all(has_diagonal);
-    let known = if whole { point.clone() } else { symmetrised(Threads::One, &point) };
-    let graph = Graph::new(communicator, part, layout, (&point, &known));
+    let mirrored = (!whole).then(|| symmetrised(Threads::One, &point));
+    let known = mirrored.as_ref().unwrap_or(&point);
+    let graph = Graph::new(communicator, part, layout, (&point, known));
     let mut outside = graph.outside(of);
     let near = all_of(communicator, &graph.near(communicator, &outside, fill.reach()));
     let mut near: Vec<[u32; 2]> =
@@ -44,9 +45,8 @@ pub(crate) fn interfaces(
     let colours = colours(Threads::One, &Pattern::new(row_ptr, columns));
     let (mut order, mut counts) = (Vec::with_capacity(outside.len()), Vec::new());
     for (s, rows) in graph.subdomains() {
-        let own = layout.starts()[s]..layout.starts()[s + 1];
-        let coupled = |row: usize| graph.coupled(row).any(|other| !own.contains(&other));
-        take_whole((colours[s], fill), &mut outside[rows.clone()], |row| coupled(rows.start + row));
+        let coupled = |row: usize| graph.reaches(rows.start + row, (s, &rows), Sides::Both);
+        take_whole((colours[s], fill), &mut outside[rows.clone()], coupled);
         let (interface, interior): (Vec<u32>, Vec<u32>) =
             rows.map(|row| row as u32).partition(|&row| outside[row as usize]);
         counts.push(interior.len() as f64);
@@ -101,8 +101,7 @@ impl<'a> Graph<'a> {
                     }
                 }
             }
-            let counts: Vec<usize> = out.iter().map(Vec::len).collect();
-            let pairs = ask(communicator, &counts, out.into_iter().flatten()).numbers;
+            let pairs = ask_each(communicator, &out).numbers;
             for pair in pairs.chunks_exact(2) {
                 let [row, other] = [pair[0] as u64, pair[1] as u64];
                 let at = (row - part.own().start) as usize;
@@ -152,18 +151,33 @@ impl<'a> Graph<'a> {
 
     /// Whether each row is at an interface.
     fn outside(&self, of: Sides) -> Vec<bool> {
-        let starts = self.layout.starts();
         let mut outside = vec![false; self.part.places().len()];
         for (s, rows) in self.subdomains() {
-            let own = starts[s]..starts[s + 1];
-            for row in rows {
-                outside[row] = self.coupled(row).any(|other| match of {
-                    Sides::Both => !own.contains(&other),
-                    Sides::Lower => other >= own.end,
-                });
+            for row in rows.clone() {
+                outside[row] = self.reaches(row, (s, &rows), of);
             }
         }
         outside
+    }
+
+    /// Whether a row of subdomain `s`, which has the rows `own`, is coupled with another one.
+    #[inline]
+    fn reaches(&self, row: usize, (s, own): (usize, &Range<usize>), of: Sides) -> bool {
+        // places ascend as numbers do
+        let first = self.part.places().start;
+        let places = (first + own.start) as u32..(first + own.end) as u32;
+        let numbers = self.layout.starts()[s]..self.layout.starts()[s + 1];
+        let mut more = self.more[self.more_of(row)].iter();
+        match of {
+            Sides::Both => {
+                self.places(row).iter().any(|place| !places.contains(place))
+                    || more.any(|(_, other)| !numbers.contains(other))
+            }
+            Sides::Lower => {
+                self.places(row).last().is_some_and(|&place| place >= places.end)
+                    || more.any(|&(_, other)| other >= numbers.end)
+            }
+        }
     }
 
     /// Pairs of a subdomain and another one (or itself) at whose interface are rows of this rank within `reach`
@@ -236,6 +250,7 @@ impl<'a> Graph<'a> {
         let mut entries = Vec::new();
         for (s, rows) in self.subdomains() {
             let mut of_stage = [0_usize; 2];
+            let own = mine.start + rows.start..mine.start + rows.end;
             for row in rows {
                 let (s, places, more) = (s as u32, self.places(row), self.more_of(row));
                 let part = [stage(s, outside[row]), s];
@@ -246,7 +261,8 @@ impl<'a> Graph<'a> {
                         work.send(part, other);
                     }
                 };
-                for place in places.iter().map(|&place| place as usize) {
+                let away = |place: &usize| !own.contains(place);
+                for place in places.iter().map(|&place| place as usize).filter(away) {
                     let number = self.part.number(place);
                     if mine.contains(&place) {
                         wait(number, outside[place - mine.start]);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
+use crate::base::memory;
 use crate::base::parse::{as_text, whole};
 use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
@@ -25,7 +26,6 @@ use crate::compute::distributed::{Distributed, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::methods::precond::{self, Kept, Phase, Phases, Ready, Settings, Setup, jacobi};
-use rows::Columns;
 
 /// A preconditioner over ranks that takes new values.
 pub trait Renewed<K: Local>: Preconditioner<Distributed<K>> {
@@ -187,12 +187,18 @@ fn with_overlap(a: &Csr, rows: Range<u32>, overlap: usize, inside: &mut [bool]) 
 /// Rows and columns `blocks` of A, ascending, most of which are `near`.
 fn principal(a: &Csr, blocks: &[u32], near: Range<u32>) -> Result<Csr> {
     let b = a.block_size();
-    let columns = Columns::new(blocks, near, (0..blocks.len() as u32).collect());
-    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    let first = blocks.partition_point(|&row| row < near.start) as u32;
+    let number = |block: u32| {
+        let far = || blocks.binary_search(&block).ok().map(|at| at as u32);
+        if near.contains(&block) { Some(first + block - near.start) } else { far() }
+    };
+    let of_near = a.row_ptr()[near.end as usize * b] - a.row_ptr()[near.start as usize * b];
+    let (mut row_ptr, mut col_ind, mut values) =
+        (vec![0], memory::with_capacity(of_near as usize), memory::with_capacity(of_near as usize));
     for row in blocks.iter().flat_map(|&block| block as usize * b..(block as usize + 1) * b) {
         let (of_row, entries) = a.row(row);
         for (&column, &value) in of_row.iter().zip(entries) {
-            if let Some(at) = columns.number(column / b as u32) {
+            if let Some(at) = number(column / b as u32) {
                 col_ind.push(at * b as u32 + column % b as u32);
                 values.push(value);
             }

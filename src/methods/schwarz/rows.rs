@@ -1,6 +1,5 @@
 //! Block rows around those of a rank, as its part of factors of the whole matrix has them.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,8 +18,9 @@ pub(super) struct Rows {
     pub(super) given: Option<Arc<[u64]>>,
     /// Block rows of this rank.
     pub(super) own: Range<u64>,
-    /// Numbers of all.
+    /// Numbers of all, and their places in the part.
     pub(super) numbers: Vec<u64>,
+    pub(super) places: Vec<u32>,
 }
 
 impl Rows {
@@ -62,80 +62,29 @@ impl Rows {
     pub(super) fn is_own(&self, at: usize) -> bool {
         self.own.contains(&self.numbers[at])
     }
-}
 
-/// Places of a block row's unknowns in what a rank has of the matrix.
-fn unknowns(part: &Part, row: u64) -> Range<usize> {
-    let (place, b) = (part.place(row).expect("a row that is known"), part.block_size());
-    place * b..(place + 1) * b
-}
-
-/// Finds block columns among rows.
-pub(super) struct Columns<'a> {
-    /// The rows, ascending.
-    known: Cow<'a, [u32]>,
-    /// Some of them that are consecutive, from the place `first` on.
-    near: Range<u32>,
-    first: usize,
-    /// Their numbers; `u32::MAX` where a row has none.
-    numbers: Vec<u32>,
-}
-
-impl<'a> Columns<'a> {
-    /// `numbers[i]` is that of row `known[i]`.
-    pub(super) fn new(known: &'a [u32], near: Range<u32>, numbers: Vec<u32>) -> Self {
-        let first = known.partition_point(|&row| row < near.start);
-        Self { known: known.into(), near, first, numbers }
-    }
-
-    /// Those of a rank's factors, all of its own rows among them.
-    pub(super) fn of(rows: &Rows, part: &Part) -> Self {
-        let own = part.places();
-        let place = |row: u64| part.place(row).expect("a row that is known") as u32;
-        let others = rows.numbers.iter().filter(|row| !rows.own.contains(row));
-        let mut known: Vec<u32> = others.map(|&row| place(row)).collect();
-        known.sort_unstable();
-        let near = own.start as u32..own.end as u32;
-        let first = known.partition_point(|&row| row < near.start);
-        known.splice(first..first, near.clone());
-        let mut numbers = vec![u32::MAX; known.len()];
-        let mut made = Self { known: known.into(), near, first, numbers: Vec::new() };
-        for (number, &row) in (0..).zip(&rows.numbers) {
-            numbers[made.at(place(row)).expect("added above")] = number;
-        }
-        made.numbers = numbers;
-        made
-    }
-
-    /// Where a row is among those that are known.
-    #[inline]
-    fn at(&self, row: u32) -> Option<usize> {
-        if self.near.contains(&row) {
-            Some(self.first + (row - self.near.start) as usize)
-        } else {
-            self.known.binary_search(&row).ok()
-        }
-    }
-
-    #[inline]
-    pub(super) fn number(&self, column: u32) -> Option<u32> {
-        Some(self.numbers[self.at(column)?]).filter(|&number| number != u32::MAX)
+    /// Of each place in the part the number that its row has here, `u32::MAX` where it has none.
+    fn inverse(&self, part: &Part) -> Vec<u32> {
+        let mut numbers = vec![u32::MAX; part.blocks()];
+        (0..).zip(&self.places).for_each(|(number, &place)| numbers[place as usize] = number);
+        numbers
     }
 }
 
 /// Couplings between rows, in their order.
-pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'static> {
-    let (a, b) = (part.matrix(), part.block_size());
+pub(super) fn pattern(rows: &Rows, part: &Part) -> Pattern<'static> {
+    let (a, b, numbers) = (part.matrix(), part.block_size(), rows.inverse(part));
     let (mut row_ptr, mut col_ind) =
-        (memory::with_capacity(rows.numbers.len() + 1), memory::with_capacity(a.nnz() / b.pow(2)));
+        (memory::with_capacity(rows.places.len() + 1), memory::with_capacity(a.nnz() / b.pow(2)));
     row_ptr.push(0);
-    for &row in &rows.numbers {
+    for place in rows.places.iter().map(|&place| place as usize) {
         let first = col_ind.len();
-        for i in unknowns(part, row) {
+        for i in place * b..(place + 1) * b {
             let mut last = u32::MAX;
             for block in a.row(i).0.iter().map(|column| column / b as u32) {
                 if block != last {
-                    col_ind.extend(columns.number(block));
+                    let number = numbers[block as usize];
+                    col_ind.extend((number != u32::MAX).then_some(number));
                     last = block;
                 }
             }
@@ -157,33 +106,35 @@ pub(super) fn pattern(rows: &Rows, part: &Part, columns: &Columns) -> Pattern<'s
 }
 
 /// The entries of this rank's rows; those of others are empty.
-pub(super) fn values(rows: &Rows, part: &Part, columns: &Columns) -> Result<Csr> {
-    let (a, b) = (part.matrix(), part.block_size());
+pub(super) fn values(rows: &Rows, part: &Part) -> Result<Csr> {
+    let (a, b, numbers) = (part.matrix(), part.block_size(), rows.inverse(part));
     let room = part.entries();
     let (mut col_ind, mut values) = (memory::with_capacity(room), memory::with_capacity(room));
     let mut row_ptr = memory::with_capacity(rows.numbers.len() * b + 1);
     row_ptr.push(0);
     let mut unsorted: Vec<(u32, f64)> = Vec::new();
-    for (at, &row) in rows.numbers.iter().enumerate() {
-        for i in unknowns(part, row) {
-            if rows.is_own(at) {
-                let (cols, entries) = a.row(i);
-                let first = col_ind.len();
-                for (&column, &value) in cols.iter().zip(entries) {
-                    let (block, within) = (column / b as u32, column % b as u32);
-                    if let Some(j) = columns.number(block) {
-                        col_ind.push(j * b as u32 + within);
-                        values.push(value);
-                    }
+    for (at, place) in rows.places.iter().map(|&place| place as usize).enumerate() {
+        if !rows.is_own(at) {
+            row_ptr.extend(std::iter::repeat_n(col_ind.len() as u32, b));
+            continue;
+        }
+        for i in place * b..(place + 1) * b {
+            let (cols, entries) = a.row(i);
+            let first = col_ind.len();
+            for (&column, &value) in cols.iter().zip(entries) {
+                let number = numbers[column as usize / b];
+                if number != u32::MAX {
+                    col_ind.push(number * b as u32 + column % b as u32);
+                    values.push(value);
                 }
-                if !col_ind[first..].is_sorted() {
-                    unsorted.clear();
-                    let own = col_ind[first..].iter().copied().zip(values[first..].iter().copied());
-                    unsorted.extend(own);
-                    unsorted.sort_unstable_by_key(|entry| entry.0);
-                    for (at, &(column, value)) in unsorted.iter().enumerate() {
-                        (col_ind[first + at], values[first + at]) = (column, value);
-                    }
+            }
+            if !col_ind[first..].is_sorted() {
+                unsorted.clear();
+                let own = col_ind[first..].iter().copied().zip(values[first..].iter().copied());
+                unsorted.extend(own);
+                unsorted.sort_unstable_by_key(|entry| entry.0);
+                for (at, &(column, value)) in unsorted.iter().enumerate() {
+                    (col_ind[first + at], values[first + at]) = (column, value);
                 }
             }
             row_ptr.push(col_ind.len() as u32);
