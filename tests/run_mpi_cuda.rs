@@ -118,6 +118,24 @@ fn exact_factors_of_boxes_and_ranges_on_gpus_are_those_on_cores() {
     compared_on(&[1, 2], BOXES, &[ways, more].concat());
 }
 
+/// In the larger ones few rows of A Z have entries, so that these alone are kept.
+#[test]
+fn a_coarse_space_on_gpus_is_that_on_cores() {
+    let ways = ["--deflation", "subdomains,subdomains:2", "--subdomains", "6", "--partition"];
+    let both = [&ways[..], &["boxes,rows", "--schwarz", "jacobi,exact:interface"]].concat();
+    let systems: &[&[&str]] = &[
+        &["poisson3d:13x11x9", "--solver", "gmres,bicgstab"],
+        &["poisson3d:40x36x14", "--solver", "gmres"],
+        &["blockpoisson3d:7x6x9,b=2", "--block-size", "2", "--solver", "gmres"],
+    ];
+    compared_on(&[1, 2, 3], systems, &both);
+    let by_rows: &[&[&str]] = &[
+        &["reservoir:12x10x7,k=2,wells=6", "--block-size", "2", "--solver", "gmres"],
+        &["poisson3d:13x11x9", "--solver", "cg", "--precond", "jacobi"],
+    ];
+    compared_on(&[1, 2], by_rows, &[&ways[..], &["rows"]].concat());
+}
+
 #[test]
 fn every_way_of_solving_stage_by_stage_has_the_solution() {
     let ways = ["--schwarz", "exact:interface", "--partition", "boxes", "--level-rule", "min"];
