@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::rows::{Lengths, laid};
-use crate::matrix::pattern::{Pattern, inverse_on, permuted_to, scalar_pattern};
+use crate::matrix::pattern::{Pattern, inverse_on};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -190,23 +190,39 @@ impl Csr {
         let n = self.rows();
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
         let new = inverse_on(threads, order);
-        let old = scalar_pattern(self);
-        let pattern = permuted_to(threads, &old, (order, &new));
-        let mut values = memory::zeroed::<f64>(self.nnz());
+        let row = |i: usize| self.row(order[i] as usize);
+        Self::gathered(threads, [n, n], row, |j| new[j as usize]).in_blocks(self.block_size())
+    }
+
+    /// A matrix of `rows` x `cols`: `row` has the columns of each row, different ones, and their values, and `column`
+    /// gives columns their numbers, in any order.
+    pub(crate) fn gathered<'a>(
+        threads: Threads,
+        [rows, cols]: [usize; 2],
+        row: impl Fn(usize) -> (&'a [u32], &'a [f64]) + Sync,
+        column: impl Fn(u32) -> u32 + Sync,
+    ) -> Self {
+        let lengths = Lengths { rows, block_size: 1, of: |i: usize| [row(i).0.len()] };
+        let [pattern] = laid(threads, &lengths, |i, [to]: [&mut [u32]; 1]| {
+            to.iter_mut().zip(row(i).0).for_each(|(to, &j)| *to = column(j));
+            if !to.is_sorted() {
+                to.sort_unstable();
+            }
+        });
+        let mut values = memory::zeroed::<f64>(pattern.entries());
         let (mut tasks, mut left) = (Vec::new(), &mut values[..]);
-        for first in (0..n).step_by(CHUNK) {
-            let rows = first..(first + CHUNK).min(n);
-            let count = pattern.row_ptr[rows.end] - pattern.row_ptr[first];
+        for first in (0..rows).step_by(CHUNK) {
+            let of = first..(first + CHUNK).min(rows);
+            let count = pattern.row_ptr[of.end] - pattern.row_ptr[first];
             let (own, behind) = std::mem::take(&mut left).split_at_mut(count as usize);
-            tasks.push((rows, own));
+            tasks.push((of, own));
             left = behind;
         }
-        let task = |(rows, mut to): (Range<usize>, &mut [f64])| {
-            for i in rows {
-                let (columns, values) = self.row(order[i] as usize);
-                let there = pattern.row(i);
+        let task = |(of, mut to): (Range<usize>, &mut [f64])| {
+            for i in of {
+                let ((columns, values), there) = (row(i), pattern.row(i));
                 for (at, (&j, &v)) in columns.iter().zip(values).enumerate() {
-                    let j = new[j as usize];
+                    let j = column(j);
                     // mostly columns keep their order
                     let at = if there[at] == j { at } else { there.partition_point(|&k| k < j) };
                     to[at] = v;
@@ -216,7 +232,7 @@ impl Csr {
         };
         threads.each(tasks, task);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        Self::checked([n, n], row_ptr, col_ind, values).in_blocks(self.block_size())
+        Self::checked([rows, cols], row_ptr, col_ind, values)
     }
 }
 

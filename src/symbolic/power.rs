@@ -50,19 +50,25 @@ pub fn power(
 
 /// Whether every entry of the pattern has one across the diagonal.
 pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
-    let view = a.view();
-    if threads.count() == 1 {
-        return mirrors(a, 0..a.rows());
-    }
-    let mirrored = |i: usize| {
-        view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
-    };
-    threads.all(a.rows(), 1024, mirrored)
+    mirrors(threads, a, 0..a.rows())
 }
 
-/// The same of the rows and columns `within` alone, on one thread: above the diagonal of each row are the rows below
-/// that have it, in their order.
-pub(crate) fn mirrors(a: &Pattern, within: Range<usize>) -> bool {
+/// The same of the rows and columns `within` alone.
+pub(crate) fn mirrors(threads: Threads, a: &Pattern, within: Range<usize>) -> bool {
+    let view = a.view();
+    let mirrored = |at: usize| {
+        let i = (within.start + at) as u32;
+        let mut others = view.row(i as usize).iter().filter(|&&j| within.contains(&(j as usize)));
+        others.all(|&j| view.row(j as usize).binary_search(&i).is_ok())
+    };
+    match threads.count() {
+        1 => mirrors_in_turn(a, within),
+        _ => threads.all(within.len(), 1024, mirrored),
+    }
+}
+
+/// Above the diagonal of each row are the rows below that have it, in their order.
+fn mirrors_in_turn(a: &Pattern, within: Range<usize>) -> bool {
     let inside = |i: usize| {
         let row = a.row(i);
         let at = |column: usize| row.partition_point(|&j| (j as usize) < column);
@@ -156,7 +162,10 @@ mod tests {
             let coupled = |i: usize, j: usize| p.row(i).binary_search(&(j as u32)).is_ok();
             let expected_within =
                 within.clone().all(|i| within.clone().all(|j| coupled(i, j) == coupled(j, i)));
-            assert_eq!(mirrors(&p, within), expected_within, "{seed}");
+            for threads in [Threads::One, Threads::Pool] {
+                let found = mirrors(threads, &p, within.clone());
+                assert_eq!(found, expected_within, "{threads:?} {seed}");
+            }
             // without one entry off the diagonal
             let rows = (0..n).filter(|&i| p.row(i).iter().any(|&j| j as usize != i));
             if let Some(row) = rows.max().filter(|_| expected) {

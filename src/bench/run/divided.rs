@@ -16,11 +16,13 @@ use crate::base::choices::Partition;
 use crate::base::measure::spans::span;
 use crate::base::measure::{now, seconds_since};
 use crate::base::memory;
+use crate::base::threads::Threads;
 use crate::case::{Case, Execution, RunKind};
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::moves::{agreed, moved, renumbered, with_layers};
 use crate::compute::distributed::part::Part;
+use crate::compute::on_gpu;
 use crate::matrix::pattern::block_pattern;
 use crate::methods::schwarz::interfaces::interfaces;
 use crate::methods::{schwarz, solver};
@@ -359,6 +361,8 @@ impl<'a> Divided<'a> {
     ) -> Result<Arranged<'_>, NoResult> {
         let begin = now();
         let Self { held, b, numbering, starts, elimination, .. } = self;
+        // a rank with a GPU has nothing else for the threads of its host
+        let threads = Threads::when(on_gpu(&case.backend));
         let layout = Layout::new(starts, case.block_size, communicator.size())?;
         let stays = matches!(numbering, Numbering::Given);
         let moves = communicator.any(!stays || layout.rank_starts() != held.starts);
@@ -383,7 +387,7 @@ impl<'a> Divided<'a> {
             let of_rows: Vec<&[f64]> = vectors.iter().map(|vector| &**vector).collect();
             let from = (&held.part, &*of_rows);
             let (rows, moved) = span("rows move", || moved(communicator, from, number, to));
-            part = span("places", || agreed(communicator, rows.finish(u64::MAX)))?;
+            part = span("places", || agreed(communicator, rows.finish_on(threads, u64::MAX)))?;
             vectors = moved.into_iter().map(Cow::Owned).collect();
         }
         let source = keeps_given.then(|| vectors.pop()).flatten();
@@ -393,10 +397,11 @@ impl<'a> Divided<'a> {
             Order::None => None,
             Order::Stages(order) | Order::Given(order) => Some(Arc::clone(order)),
             Order::Interfaces(sides, fill) => {
-                let find = || interfaces(communicator, &part, &layout, *sides, *fill);
+                let find = || interfaces(threads, communicator, &part, &layout, (*sides, *fill));
                 let (found, order) = span("interfaces", find);
                 let starts = layout.rank_starts();
-                part = span("renumbered", || renumbered(communicator, &part, starts, &order));
+                part =
+                    span("renumbered", || renumbered(threads, communicator, &part, starts, &order));
                 let unknowns = scalar_order(&order, case.block_size);
                 rhs = reordered(&rhs, &unknowns);
                 record.division.stages = Some(found.stages());

@@ -9,7 +9,8 @@ use super::part::{Builder, Part};
 use super::rows::Rows;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::memory;
-use crate::matrix::inverse;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::inverse_on;
 
 /// Bytes that are sent at a time.
 pub(crate) const PIECE: usize = 4 << 20;
@@ -183,16 +184,17 @@ pub(crate) fn with_layers(
 /// The rows of a rank, of block rows that begin at `starts`, with its own ones in another order: `order[i]` becomes
 /// the i-th.
 pub(crate) fn renumbered(
+    threads: Threads,
     communicator: &dyn Communicator,
     part: &Part,
     starts: &[u64],
     order: &[u32],
 ) -> Part {
-    let first = part.own().start;
-    let numbers: Vec<f64> =
-        inverse(order).iter().map(|&at| (first + u64::from(at)) as f64).collect();
+    let (first, new) = (part.own().start, inverse_on(threads, order));
+    let numbers: Vec<f64> = new.iter().map(|&at| (first + u64::from(at)) as f64).collect();
     let others = values(communicator, starts, &numbers, part.others().iter().copied());
-    part.renumbered(order, &others.into_iter().map(|number| number as u64).collect::<Vec<_>>())
+    let others: Vec<u64> = others.into_iter().map(|number| number as u64).collect();
+    part.renumbered(threads, order, &others)
 }
 
 /// The numbers of all ranks, in their order.

@@ -48,7 +48,7 @@ fn rows_beyond_32_bits_move_to_their_owners() {
         let from = part(before[me]..before[me + 1], 1);
         let b: Vec<f64> = (before[me]..before[me + 1]).map(|i| i as f64).collect();
         let (rows, vectors) = moved(&rank, (&from, &[&b]), |at| new(from.unknown(at)), (&after, 2));
-        let part = rows.finish(u64::MAX).unwrap();
+        let part = rows.finish_on(Threads::when(me % 2 == 1), u64::MAX).unwrap();
         assert_eq!(part.own(), after[me]..after[me + 1]);
         let own: Vec<u64> = part.unknowns().map(|at| part.unknown(at)).collect();
         assert_eq!(vectors.len(), 1);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::rows::{Places, Rows};
 use crate::base::error::{Error, Result};
 use crate::base::memory;
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::symbolic::scalar_order;
 
@@ -146,7 +147,7 @@ impl Part {
     /// This rank's rows in another order, of which `order[i]` becomes the i-th; the others are renumbered as `others`
     /// says, each within the rows of its rank.
     #[must_use]
-    pub(crate) fn renumbered(&self, order: &[u32], others: &[u64]) -> Self {
+    pub(crate) fn renumbered(&self, threads: Threads, order: &[u32], others: &[u64]) -> Self {
         let mut by_number: Vec<u32> = (0..others.len() as u32).collect();
         by_number.sort_unstable_by_key(|&at| others[at as usize]);
         let (before, behind) = by_number.split_at(self.before);
@@ -155,7 +156,8 @@ impl Part {
             .chain(order.iter().map(|&at| first + at))
             .chain(behind.iter().map(|&at| count + at))
             .collect();
-        let matrix = self.matrix.permuted(&scalar_order(&places, self.block_size()));
+        let unknowns = scalar_order(&places, self.block_size());
+        let matrix = self.matrix.permuted_on(threads, &unknowns);
         let others = by_number.iter().map(|&at| others[at as usize]).collect();
         Self { others, matrix: matrix.into(), ..self.clone() }
     }
@@ -329,7 +331,15 @@ impl Builder {
     ///
     /// # Errors
     /// When there are more entries, rows or columns than places of 32 bits.
-    pub fn finish(mut self, order: u64) -> Result<Part> {
+    pub fn finish(self, order: u64) -> Result<Part> {
+        self.finish_on(Threads::One, order)
+    }
+
+    /// [`finish`](Self::finish) on one thread or all.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn finish_on(mut self, threads: Threads, order: u64) -> Result<Part> {
         let b = self.block_size as u64;
         let unknowns = self.unknowns();
         for row in order.max(unknowns.start)..unknowns.end {
@@ -352,43 +362,47 @@ impl Builder {
             let at = others.partition_point(|&other| other < block);
             if at < before { at } else { at + (own.end - own.start) as usize }
         };
-        let unknown = |number: u64| place(number / b) * block_size + (number % b) as usize;
+        let unknown = |number: u64| (place(number / b) * block_size) as u32 + (number % b) as u32;
         let shift = (before * block_size) as u32;
-        if shift > 0 {
-            for column in &mut columns {
-                *column += shift;
-            }
-        }
+        // own columns are counted from the first own one
         for (at, number) in outside {
-            columns[at as usize] = unknown(number) as u32;
+            columns[at as usize] = unknown(number).wrapping_sub(shift);
         }
         let start = |at: usize| if at == 0 { 0 } else { ends[at - 1] as usize };
-        let mut scratch = Vec::new();
-        for at in 0..rows.len() {
-            sort(start(at)..ends[at] as usize, (&mut columns, &mut values), &mut scratch);
-        }
         let n = blocks as usize * block_size;
-        let mut row_ptr = memory::zeroed::<u32>(n + 1);
-        for (at, &row) in rows.iter().enumerate() {
-            row_ptr[unknown(row) + 1] = ends[at] - start(at) as u32;
-        }
-        for row in 0..n {
-            row_ptr[row + 1] += row_ptr[row];
-        }
-        if !rows.is_sorted() {
-            let (mut moved, mut to) = (memory::zeroed(columns.len()), memory::zeroed(values.len()));
-            for (at, &row) in rows.iter().enumerate() {
-                let (from, first) = (start(at)..ends[at] as usize, row_ptr[unknown(row)] as usize);
-                let there = first..first + from.len();
-                moved[there.clone()].copy_from_slice(&columns[from.clone()]);
-                to[there].copy_from_slice(&values[from]);
+        let matrix = if rows.is_sorted() {
+            if shift > 0 {
+                for column in &mut columns {
+                    *column = column.wrapping_add(shift);
+                }
             }
-            (columns, values) = (moved, to);
-        }
-        columns.shrink_to_fit();
-        values.shrink_to_fit();
-        let matrix = Csr::new(n, n, row_ptr, columns, values)?.in_blocks(block_size);
-        Ok(Part { own, others, before, matrix: matrix.into() })
+            let mut scratch = Vec::new();
+            for at in 0..rows.len() {
+                sort(start(at)..ends[at] as usize, (&mut columns, &mut values), &mut scratch);
+            }
+            let mut row_ptr = memory::zeroed::<u32>(n + 1);
+            for (at, &row) in rows.iter().enumerate() {
+                row_ptr[unknown(row) as usize + 1] = ends[at] - start(at) as u32;
+            }
+            for row in 0..n {
+                row_ptr[row + 1] += row_ptr[row];
+            }
+            columns.shrink_to_fit();
+            values.shrink_to_fit();
+            Csr::new(n, n, row_ptr, columns, values)?
+        } else {
+            let mut from = vec![u32::MAX; n];
+            (0..).zip(&rows).for_each(|(at, &row)| from[unknown(row) as usize] = at);
+            let row = |i: usize| match from[i] as usize {
+                at if at < rows.len() => {
+                    let of = start(at)..ends[at] as usize;
+                    (&columns[of.clone()], &values[of])
+                }
+                _ => (&[][..], &[][..]),
+            };
+            Csr::gathered(threads, [n, n], row, |column| column.wrapping_add(shift))
+        };
+        Ok(Part { own, others, before, matrix: matrix.in_blocks(block_size).into() })
     }
 }
 

@@ -15,7 +15,6 @@ use super::{Csr, CsrPattern};
 use crate::base::threads::Threads;
 pub use lazy::Lazy;
 pub(crate) use permuted::inverse_on;
-pub(crate) use permuted::permuted_to;
 pub use permuted::{inverse, permuted};
 
 /// The filled pattern would hold more entries than allowed.

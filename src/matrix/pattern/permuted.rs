@@ -11,15 +11,7 @@ const CHUNK: usize = 2048;
 
 /// The pattern with row i and column i of `order[i]`.
 pub fn permuted(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    permuted_to(threads, p, (order, &inverse_on(threads, order)))
-}
-
-/// The same for an order and the place of each row in it.
-pub(crate) fn permuted_to(
-    threads: Threads,
-    p: &Pattern,
-    (order, place): (&[u32], &[u32]),
-) -> Pattern<'static> {
+    let place = inverse_on(threads, order);
     let view = p.view();
     let lengths = Lengths {
         rows: order.len(),

@@ -13,6 +13,7 @@ use super::{Renewed, with_overlap};
 use crate::base::error::Result;
 use crate::base::measure::spans::span;
 use crate::base::measure::{now, seconds_since};
+use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::{Communicator, Exchange, Message};
 use crate::compute::distributed::halo::{Asked, ask, messages};
 use crate::compute::distributed::part::{Part, numbered, numbers};
@@ -51,10 +52,11 @@ struct Source {
 }
 
 impl Source {
-    fn new(rows: &Rows, part: &Part) -> Result<Self> {
-        let a = values(rows, &part.with_all_values(numbered(part.matrix().nnz())))?;
+    fn new(rows: &Rows, part: &Part) -> Self {
+        let named = part.with_all_values(numbered(part.matrix().nnz()));
+        let a = values(Threads::One, rows, &named);
         let from = numbers(a.values());
-        Ok(Self { a, from })
+        Self { a, from }
     }
 
     fn fill(&mut self, part: &Part) {
@@ -265,7 +267,7 @@ impl<K: Local> Exact<K> {
         let all = Rows { order, given, own: part.own(), numbers, places };
         let [limit, each, free] = bilu::room(k.local(), a);
         let found = k.local().on_host(|threads| {
-            let couplings = span("couplings", || pattern(&all, part));
+            let couplings = span("couplings", || pattern(threads, &all, part));
             match fill.more {
                 0 => iluk_on(threads, &couplings, fill.k, settings.level_rule, limit),
                 _ => iluk_raised(threads, &couplings, [fill.k, fill.highest()], interiors, limit),
@@ -273,13 +275,13 @@ impl<K: Local> Exact<K> {
         });
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
-        let (pattern, kept) = span("needed", || needed(&found, &all));
+        let (pattern, kept) = span("needed", || k.local().on_host(|t| needed(t, &found, &all)));
         drop(found);
         let numbers = kept.iter().map(|&at| all.numbers[at as usize]).collect();
         let places = kept.iter().map(|&at| all.places[at as usize]).collect();
         let rows = Rows { numbers, places, ..all };
         SetupFailure::check_memory(8 * pattern.numbers(), free)?;
-        let a = span("values", || values(&rows, part))?;
+        let a = span("values", || k.local().on_host(|threads| values(threads, &rows, part)));
         Ok((rows, Arc::new(pattern), a))
     }
 
@@ -443,8 +445,7 @@ impl<K: Local> Renewed<K> for Exact<K> {
         phases: &mut dyn Phases,
     ) -> Result<Kept, SetupFailure> {
         phases.begin(Phase::Numeric);
-        let source = self.source.take().map_or_else(|| Source::new(&self.rows, part), Ok);
-        let mut source = k.together(source.map_err(SetupFailure::from))?;
+        let mut source = self.source.take().unwrap_or_else(|| Source::new(&self.rows, part));
         source.fill(part);
         let made = self.factorise(k, part, &source.a, settings.shift.fixed());
         self.source = Some(source);

@@ -7,7 +7,6 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use super::*;
 use crate::base::choices::{FactorPrecision, Partition};
 use crate::base::parse::choice_name;
-use crate::base::threads::Threads;
 use crate::case::{Case, Ordering, Shift};
 use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;

@@ -9,7 +9,7 @@ use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::halo::{ask, ask_each};
 use crate::compute::distributed::moves::{PIECE, all_of, values};
 use crate::compute::distributed::part::Part;
-use crate::matrix::pattern::{Pattern, block_pattern};
+use crate::matrix::pattern::{Pattern, block_pattern_on};
 use crate::symbolic::interfaces::{Elimination, FillLevels, Sides, Work, take_whole};
 use crate::symbolic::{colours, mirrors, symmetrised};
 
@@ -17,23 +17,23 @@ use crate::symbolic::{colours, mirrors, symmetrised};
 /// ([`Elimination::interfaces`]). `part` has the rows of a rank in the order of the layout. Also returns the block rows
 /// of this rank, counted from its first, in their new order.
 pub(crate) fn interfaces(
+    threads: Threads,
     communicator: &dyn Communicator,
     part: &Part,
     layout: &Layout,
-    of: Sides,
-    fill: FillLevels,
+    (of, fill): (Sides, FillLevels),
 ) -> (Elimination, Vec<u32>) {
-    let point = block_pattern(part.matrix());
+    let point = block_pattern_on(threads, part.matrix());
     let mine = part.places();
     let has_diagonal = |i: usize| point.row(i).binary_search(&(i as u32)).is_ok();
     // no other row is known, and none of these lacks a coupling that another one has
     let whole = part.entries() == part.matrix().nnz()
-        && mirrors(&point, mine.clone())
-        && mine.clone().all(has_diagonal);
-    let mirrored = (!whole).then(|| symmetrised(Threads::One, &point));
+        && mirrors(threads, &point, mine.clone())
+        && threads.all(mine.len(), LEAST, |i| has_diagonal(mine.start + i));
+    let mirrored = (!whole).then(|| symmetrised(threads, &point));
     let known = mirrored.as_ref().unwrap_or(&point);
     let graph = Graph::new(communicator, part, layout, (&point, known));
-    let mut outside = graph.outside(of);
+    let mut outside = graph.outside(threads, of);
     let near = all_of(communicator, &graph.near(communicator, &outside, fill.reach()));
     let mut near: Vec<[u32; 2]> =
         near.chunks_exact(2).map(|pair| [pair[0] as u32, pair[1] as u32]).collect();
@@ -63,6 +63,9 @@ pub(crate) fn interfaces(
     let stages: Vec<u32> = colours.iter().flat_map(|colour| [0, 1 + colour]).collect();
     (Elimination::of_parts(&first, &stages, fill.more, efficiency), order)
 }
+
+/// Rows that a thread looks at.
+const LEAST: usize = 4096;
 
 /// The symmetric graph of a rank's rows.
 struct Graph<'a> {
@@ -150,12 +153,11 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether each row is at an interface.
-    fn outside(&self, of: Sides) -> Vec<bool> {
-        let mut outside = vec![false; self.part.places().len()];
+    fn outside(&self, threads: Threads, of: Sides) -> Vec<bool> {
+        let mut outside = Vec::with_capacity(self.part.places().len());
         for (s, rows) in self.subdomains() {
-            for row in rows.clone() {
-                outside[row] = self.reaches(row, (s, &rows), of);
-            }
+            let reaches = |i: usize| self.reaches(rows.start + i, (s, &rows), of);
+            outside.extend(threads.map(rows.len(), LEAST, reaches));
         }
         outside
     }

@@ -31,9 +31,10 @@ fn as_of_the_whole(
                 let (me, starts) = (rank.rank(), layout.rank_starts());
                 let part = layout.part_of(&from, me);
                 let of = sides(how, count);
-                let (found, order) = interfaces(&rank, &part, &layout, of, fill);
+                let threads = Threads::when(fill.k % 2 == 1);
+                let (found, order) = interfaces(threads, &rank, &part, &layout, (of, fill));
                 assert_eq!(found, whole, "{what}, {fill:?}, {ranks} ranks");
-                let moved = renumbered(&rank, &part, starts, &order);
+                let moved = renumbered(threads, &rank, &part, starts, &order);
                 assert_eq!(moved, layout.part_of(&to, me), "{what}, {fill:?}, {ranks} ranks");
                 order.into_iter().map(|row| starts[me] as u32 + row).collect::<Vec<u32>>()
             });

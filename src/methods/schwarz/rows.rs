@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::error::Result;
-use crate::base::memory;
+use crate::base::threads::Threads;
 use crate::compute::distributed::part::Part;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::rows::{Lengths, Task, find, laid};
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::{FillPattern, Schedule};
 
@@ -72,82 +72,58 @@ impl Rows {
 }
 
 /// Couplings between rows, in their order.
-pub(super) fn pattern(rows: &Rows, part: &Part) -> Pattern<'static> {
+pub(super) fn pattern(threads: Threads, rows: &Rows, part: &Part) -> Pattern<'static> {
     let (a, b, numbers) = (part.matrix(), part.block_size(), rows.inverse(part));
-    let (mut row_ptr, mut col_ind) =
-        (memory::with_capacity(rows.places.len() + 1), memory::with_capacity(a.nnz() / b.pow(2)));
-    row_ptr.push(0);
-    for place in rows.places.iter().map(|&place| place as usize) {
-        let first = col_ind.len();
+    let row = |(): &mut (), i: usize, [out]: &mut [Vec<u32>; 1]| {
+        let (first, place) = (out.len(), rows.places[i] as usize);
         for i in place * b..(place + 1) * b {
             let mut last = u32::MAX;
             for block in a.row(i).0.iter().map(|column| column / b as u32) {
                 if block != last {
                     let number = numbers[block as usize];
-                    col_ind.extend((number != u32::MAX).then_some(number));
+                    out.extend((number != u32::MAX).then_some(number));
                     last = block;
                 }
             }
         }
-        if !col_ind[first..].is_sorted() {
-            col_ind[first..].sort_unstable();
+        if !out[first..].is_sorted() {
+            out[first..].sort_unstable();
         }
         let mut end = first;
-        for at in first..col_ind.len() {
-            if at == first || col_ind[at] != col_ind[end - 1] {
-                col_ind[end] = col_ind[at];
+        for at in first..out.len() {
+            if at == first || out[at] != out[end - 1] {
+                out[end] = out[at];
                 end += 1;
             }
         }
-        col_ind.truncate(end);
-        row_ptr.push(end as u32);
-    }
-    Pattern::new(row_ptr, col_ind).in_blocks(b)
+        out.truncate(end);
+    };
+    let (rows, limit) = (rows.places.len(), usize::MAX);
+    let task = Task { rows, block_size: b, threads, before: 0, limit };
+    let [found] = find(task, || (), row).expect("as many as there are");
+    found
 }
 
 /// The entries of this rank's rows; those of others are empty.
-pub(super) fn values(rows: &Rows, part: &Part) -> Result<Csr> {
+pub(super) fn values(threads: Threads, rows: &Rows, part: &Part) -> Csr {
     let (a, b, numbers) = (part.matrix(), part.block_size(), rows.inverse(part));
-    let room = part.entries();
-    let (mut col_ind, mut values) = (memory::with_capacity(room), memory::with_capacity(room));
-    let mut row_ptr = memory::with_capacity(rows.numbers.len() * b + 1);
-    row_ptr.push(0);
-    let mut unsorted: Vec<(u32, f64)> = Vec::new();
-    for (at, place) in rows.places.iter().map(|&place| place as usize).enumerate() {
-        if !rows.is_own(at) {
-            row_ptr.extend(std::iter::repeat_n(col_ind.len() as u32, b));
-            continue;
-        }
-        for i in place * b..(place + 1) * b {
-            let (cols, entries) = a.row(i);
-            let first = col_ind.len();
-            for (&column, &value) in cols.iter().zip(entries) {
-                let number = numbers[column as usize / b];
-                if number != u32::MAX {
-                    col_ind.push(number * b as u32 + column % b as u32);
-                    values.push(value);
-                }
-            }
-            if !col_ind[first..].is_sorted() {
-                unsorted.clear();
-                let own = col_ind[first..].iter().copied().zip(values[first..].iter().copied());
-                unsorted.extend(own);
-                unsorted.sort_unstable_by_key(|entry| entry.0);
-                for (at, &(column, value)) in unsorted.iter().enumerate() {
-                    (col_ind[first + at], values[first + at]) = (column, value);
-                }
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-    }
-    let n = row_ptr.len() - 1;
-    Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
+    let row = |i: usize| {
+        let of = |place: u32| a.row(place as usize * b + i % b);
+        if rows.is_own(i / b) { of(rows.places[i / b]) } else { (&[][..], &[][..]) }
+    };
+    let column = |column: u32| {
+        let number = numbers[column as usize / b];
+        debug_assert!(number != u32::MAX, "own rows have the columns of A");
+        number * b as u32 + column % b as u32
+    };
+    let n = rows.places.len() * b;
+    Csr::gathered(threads, [n, n], row, column).in_blocks(b)
 }
 
 /// Of the pattern of `known` rows around those of this rank, in the order of elimination, the part that its factors
 /// need: its rows, their columns, and of those below the diagonal the entries of U' that are subtracted. The rows are
 /// put stage by stage, their columns stay in the order of elimination. Also returns these rows, by their places.
-pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>) {
+pub(super) fn needed(threads: Threads, all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>) {
     let (n, is_own) = (all.rows(), |i: usize| known.is_own(i));
     let (mut kept, mut below) = (vec![false; n], vec![false; n]);
     for i in (0..n).filter(|&i| is_own(i)) {
@@ -160,18 +136,18 @@ pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>)
     let rows = known.by_stages(&kept);
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
-    let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
-        let mut row_ptr = memory::with_capacity(rows.len() + 1);
-        let mut col_ind = memory::with_capacity(of.entries());
-        row_ptr.push(0);
-        for &i in &rows {
-            if has(i as usize) {
-                let columns = of.row(i as usize).iter().map(|&j| number[j as usize]);
-                col_ind.extend(columns.filter(|&j| j != u32::MAX));
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-        Pattern::new(row_ptr, col_ind).in_blocks(of.block_size())
+    let part = |of: &Pattern, has: &(dyn Fn(usize) -> bool + Sync)| {
+        let view = of.view();
+        let columns = |at: usize| {
+            let row = if has(rows[at] as usize) { view.row(rows[at] as usize) } else { &[] };
+            row.iter().map(|&j| number[j as usize]).filter(|&j| j != u32::MAX)
+        };
+        let of = |at: usize| [columns(at).count()];
+        let lengths = Lengths { rows: rows.len(), block_size: all.block_size(), of };
+        let [made] = laid(threads, &lengths, |at, [to]: [&mut [u32]; 1]| {
+            to.iter_mut().zip(columns(at)).for_each(|(to, column)| *to = column);
+        });
+        made
     };
     let lower = part(&all.lower, &is_own);
     let upper = part(&all.upper, &|i| is_own(i) || below[i]);
