@@ -180,7 +180,13 @@ impl Part {
         let ascending = rows.ascending();
         let is_before = |&at: &u32| rows.numbers()[at as usize] < self.first_unknown();
         let (first, behind) = ascending.split_at(ascending.partition_point(is_before));
-        let mut places = Places::new(&made);
+        let mut places = Places {
+            own: self.own(),
+            others: &made.others,
+            before,
+            block_size: b,
+            last: Vec::new(),
+        };
         let mut push = |of: &[u32], columns: &mut Vec<u32>, values: &mut Vec<f64>| {
             for &at in of {
                 let (row, of_row, entries) = rows.row(at as usize);

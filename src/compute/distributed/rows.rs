@@ -1,6 +1,7 @@
 //! Rows of other ranks, and the places that they get on this one.
 
-use super::part::Part;
+use std::ops::Range;
+
 use crate::base::memory;
 
 /// Rows by their numbers, with those of their columns, which ascend.
@@ -53,41 +54,42 @@ impl Rows {
     }
 }
 
-/// Finds unknowns among those of a part, row after row: mostly where those of the row before were, or behind them.
+/// Finds unknowns among those of a rank, row after row: mostly where those of the row before were, or behind them.
 pub(super) struct Places<'a> {
-    part: &'a Part,
-    /// The last block found among the others of the part, for each column of a row.
-    last: Vec<usize>,
+    /// Numbers of the rank's block rows.
+    pub(super) own: Range<u64>,
+    /// Those of other blocks that have places, ascending.
+    pub(super) others: &'a [u64],
+    /// How many of these come before its own.
+    pub(super) before: usize,
+    pub(super) block_size: usize,
+    /// The last block found among the others, for each column of a row.
+    pub(super) last: Vec<usize>,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn new(part: &'a Part) -> Self {
-        Self { part, last: Vec::new() }
-    }
-
+impl Places<'_> {
     /// The place of an unknown, the `nth` that is looked for in a row.
     ///
     /// # Panics
     /// If it has none.
     #[inline]
     pub(super) fn find(&mut self, nth: usize, unknown: u64) -> u32 {
-        let (part, b) = (self.part, self.part.block_size());
-        let (own, places) = (part.own(), part.places());
+        let (own, others, b) = (&self.own, self.others, self.block_size);
         let (block, within) = (unknown / b as u64, (unknown % b as u64) as usize);
         if own.contains(&block) {
-            return ((places.start + (block - own.start) as usize) * b + within) as u32;
+            return ((self.before + (block - own.start) as usize) * b + within) as u32;
         }
         if nth >= self.last.len() {
             self.last.resize(nth + 1, 0);
         }
-        let (last, others) = (&mut self.last[nth], part.others());
+        let last = &mut self.last[nth];
         let is_at = |at: usize| others.get(at) == Some(&block);
         if !is_at(*last) {
             let next = *last + 1;
             let found = || others.binary_search(&block).expect("a block that has a place");
             *last = if is_at(next) { next } else { found() };
         }
-        let before = if *last < places.start { 0 } else { places.len() };
-        ((*last + before) * b + within) as u32
+        let more = if *last < self.before { 0 } else { (own.end - own.start) as usize };
+        ((*last + more) * b + within) as u32
     }
 }
