@@ -34,7 +34,7 @@ done
 [ -z "${SWEEP_BUDGET:-}" ] || flags+=(--sweep-budget "$SWEEP_BUDGET")
 [ -z "${SWEEPS:-}" ] || mkdir -p "$SWEEPS"
 limit=()
-[ -z "${LIMIT:-}" ] || limit=(timeout -k 3 "$LIMIT")
+[ -z "${LIMIT:-}" ] || limit=(timeout --foreground -k 3 "$LIMIT")
 for matrix in "$@"; do
     name="${matrix//[:,=]/-}"
     echo "$matrix" >&2

@@ -23,7 +23,7 @@ for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
     run() {
         local limit=$1
         shift
-        timeout --kill-after=60 "$limit" "$bilu" reproduce "$paper/$table" "${flags[@]}" --resume \
+        timeout --foreground --kill-after=60 "$limit" "$bilu" reproduce "$paper/$table" "${flags[@]}" --resume \
             --output "$out/$table.csv" "$@"
     }
     code=0

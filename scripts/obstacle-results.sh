@@ -35,7 +35,7 @@ record() {
     local name=$1 file=$2 left=$((limit - SECONDS)) code=0
     shift 2
     [ "$left" -gt 0 ] || return 124
-    timeout --kill-after=60 "$left" "${launcher[@]}" "$bilu" obstacle "$name" "$@" --quiet --resume \
+    timeout --foreground --kill-after=60 "$left" "${launcher[@]}" "$bilu" obstacle "$name" "$@" --quiet --resume \
         --output "$file" >/dev/null || code=$?
     # 1 is a case that did not succeed, which is a result
     [ "$code" -eq 1 ] || return "$code"
@@ -158,7 +158,7 @@ for name in $chosen; do
     # files that are resumed together get each other's records before anything runs; when the time is over
     # no more than some seconds are left for what is missing
     code=0 left=$((limit - SECONDS))
-    timeout --kill-after=60 "$((left > 5 ? left : 5))" "$bilu" obstacle "$name" "${flags[@]}" --quiet --resume \
+    timeout --foreground --kill-after=60 "$((left > 5 ? left : 5))" "$bilu" obstacle "$name" "${flags[@]}" --quiet --resume \
         "${files[@]}" --format markdown >"$scratch/table" || code=$?
     if [ "$code" -le 1 ] && [ -s "$scratch/table" ]; then
         mv "$scratch/table" "$out/$name.md"

@@ -28,7 +28,7 @@ cases() {
         return
     fi
     printf '\n==> %s: %s\n' "$file" "$*"
-    timeout --kill-after=60 "$left" "$bilu" run "$@" --restart 20 --rtol 1e-6 --max-iterations 1000 --max-repetitions 5 \
+    timeout --foreground --kill-after=60 "$left" "$bilu" run "$@" --restart 20 --rtol 1e-6 --max-iterations 1000 --max-repetitions 5 \
         --min-repetitions 1 --time-budget 1 --time-limit "$each" --case-limit $((2 * each)) --resume --quiet \
         --output "$out/$file.csv" || code=$?
     ended "$code" "$file" "$file"

@@ -85,7 +85,7 @@ cases() {
     printf '\n==> %s: %s, %s %s (%s s)\n' "$file" "$systems" "$backends" "$*" "$SECONDS"
     local program=("$bilu")
     [ "$backends" != mpi ] || program=(mpirun --allow-run-as-root -n "$threads" "$bilu")
-    timeout --kill-after=30 "$left" "${program[@]}" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
+    timeout --foreground --kill-after=30 "$left" "${program[@]}" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
         --max-iterations 1000 --min-repetitions 1 --max-repetitions 100 --time-budget 1 --rounds "$rounds" --time-limit "$longest" --resume \
         -o "$out/$file-rounds.csv" --quiet >"$scratch/shown" || code=$?
     ended "$code" "$file of $systems" "$file of $systems"

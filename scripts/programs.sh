@@ -45,7 +45,7 @@ programs() {
 # find_gpu: asks `doctor` of $bilu what there is, for `environment`, and sets `gpu` to the name of the
 # first GPU. Ends the script where there is none.
 find_gpu() {
-    doctor="$(timeout --kill-after=30 300 "$bilu" doctor)"
+    doctor="$(timeout --foreground --kill-after=30 300 "$bilu" doctor)"
     # `device 0  NVIDIA H200, compute capability 9.0, 139.8 GiB`
     gpu="$(sed -n 's/^ *device 0  *\([^,]*\),.*/\1/p' <<<"$doctor")"
     [ -n "$gpu" ] || {
@@ -168,7 +168,7 @@ experiments() {
         printf '\n==> %s/%s on %s\n' "$folder" "$name" "$gpu"
         code=0
         # a run that failed prints nothing: the table before stays
-        timeout --kill-after=60 "$left" "$bilu" reproduce "$folder/$name" "${flags[@]}" --resume \
+        timeout --foreground --kill-after=60 "$left" "$bilu" reproduce "$folder/$name" "${flags[@]}" --resume \
             --output "$out/$name.csv" --format markdown \
             >"$scratch/$name.md" || code=$?
         [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"

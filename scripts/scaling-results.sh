@@ -37,7 +37,7 @@ experiment() {
         return
     fi
     printf '\n==> scaling/%s on %s\n' "$name" "$ranks"
-    timeout --kill-after=60 "$left" mpirun --allow-run-as-root --bind-to core -n "$ranks" \
+    timeout --foreground --kill-after=60 "$left" mpirun --allow-run-as-root --bind-to core -n "$ranks" \
         "$bilu" reproduce "scaling/$name" "$@" "${flags[@]}" --resume --quiet --output "$out/$name-$ranks.csv" || code=$?
     ended "$code" "$name-$ranks" "scaling/$name on $ranks"
 }
