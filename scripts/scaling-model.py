@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model of solves over ranks without fill: calibrated by records, checked against them, extended to 10^4 ranks.
 
-    scripts/scaling-model.py results/scaling/xeon-32core results/scaling/xeon-2core/subdomains-1.csv --numbers model.csv
+    scripts/scaling-model.py results/scaling/xeon-32core results/scaling/epyc-2core/subdomains-1.csv --numbers model.csv
 
 The folder has records of `scaling/strong` and `scaling/weak` (scripts/scaling-results.sh), the file those of
 `scaling/subdomains`. An iteration on P ranks with n rows takes

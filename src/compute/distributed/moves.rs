@@ -168,7 +168,6 @@ pub(crate) fn with_layers(
         known.extend(&near);
         known.sort_unstable();
         near.clear();
-        // blocks that follow each other are those of one row, or of one and the same block
         let blocks = found.columns()[before..].iter().map(|column| column / b);
         near.extend(blocks.filter(|block| !own.contains(block)));
         near.sort_unstable();
