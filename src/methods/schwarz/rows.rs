@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::base::threads::Threads;
 use crate::compute::distributed::part::Part;
 use crate::matrix::Csr;
-use crate::matrix::pattern::Pattern;
-use crate::matrix::pattern::rows::{Lengths, Task, find, laid};
+use crate::matrix::pattern::rows::{Lengths, laid};
+use crate::matrix::pattern::{Pattern, block_pattern_on};
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::{FillPattern, Schedule};
 
@@ -73,35 +73,39 @@ impl Rows {
 
 /// Couplings between rows, in their order.
 pub(super) fn pattern(threads: Threads, rows: &Rows, part: &Part) -> Pattern<'static> {
-    let (a, b, numbers) = (part.matrix(), part.block_size(), rows.inverse(part));
-    let row = |(): &mut (), i: usize, [out]: &mut [Vec<u32>; 1]| {
-        let (first, place) = (out.len(), rows.places[i] as usize);
-        for i in place * b..(place + 1) * b {
-            let mut last = u32::MAX;
-            for block in a.row(i).0.iter().map(|column| column / b as u32) {
-                if block != last {
-                    let number = numbers[block as usize];
-                    out.extend((number != u32::MAX).then_some(number));
-                    last = block;
-                }
-            }
+    let (point, numbers) = (block_pattern_on(threads, part.matrix()), rows.inverse(part));
+    let sort = |row: &mut [u32]| {
+        if !row.is_sorted() {
+            row.sort_unstable();
         }
-        if !out[first..].is_sorted() {
-            out[first..].sort_unstable();
-        }
-        let mut end = first;
-        for at in first..out.len() {
-            if at == first || out[at] != out[end - 1] {
-                out[end] = out[at];
-                end += 1;
-            }
-        }
-        out.truncate(end);
     };
-    let (rows, limit) = (rows.places.len(), usize::MAX);
-    let task = Task { rows, block_size: b, threads, before: 0, limit };
-    let [found] = find(task, || (), row).expect("as many as there are");
-    found
+    picked(threads, &point, (&rows.places, &numbers), |_| true, sort)
+}
+
+/// These rows of a pattern, with the numbers of their columns as far as they have any, and none where not `has(row)`;
+/// `order` puts those of each row in order.
+fn picked(
+    threads: Threads,
+    of: &Pattern,
+    (rows, numbers): (&[u32], &[u32]),
+    has: impl Fn(usize) -> bool + Sync,
+    order: impl Fn(&mut [u32]) + Sync,
+) -> Pattern<'static> {
+    let view = of.view();
+    let columns = |at: usize| {
+        let row = if has(rows[at] as usize) { view.row(rows[at] as usize) } else { &[] };
+        row.iter().map(|&j| numbers[j as usize]).filter(|&j| j != u32::MAX)
+    };
+    let lengths = Lengths {
+        rows: rows.len(),
+        block_size: of.block_size(),
+        of: |at: usize| [columns(at).count()],
+    };
+    let [made] = laid(threads, &lengths, |at, [to]: [&mut [u32]; 1]| {
+        to.iter_mut().zip(columns(at)).for_each(|(to, column)| *to = column);
+        order(to);
+    });
+    made
 }
 
 /// The entries of this rank's rows; those of others are empty.
@@ -136,21 +140,9 @@ pub(super) fn needed(threads: Threads, all: &FillPattern, known: &Rows) -> (Fill
     let rows = known.by_stages(&kept);
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
-    let part = |of: &Pattern, has: &(dyn Fn(usize) -> bool + Sync)| {
-        let view = of.view();
-        let columns = |at: usize| {
-            let row = if has(rows[at] as usize) { view.row(rows[at] as usize) } else { &[] };
-            row.iter().map(|&j| number[j as usize]).filter(|&j| j != u32::MAX)
-        };
-        let of = |at: usize| [columns(at).count()];
-        let lengths = Lengths { rows: rows.len(), block_size: all.block_size(), of };
-        let [made] = laid(threads, &lengths, |at, [to]: [&mut [u32]; 1]| {
-            to.iter_mut().zip(columns(at)).for_each(|(to, column)| *to = column);
-        });
-        made
-    };
-    let lower = part(&all.lower, &is_own);
-    let upper = part(&all.upper, &|i| is_own(i) || below[i]);
+    let picks = (&rows[..], &number[..]);
+    let lower = picked(threads, &all.lower, picks, is_own, |_| ());
+    let upper = picked(threads, &all.upper, picks, |i| is_own(i) || below[i], |_| ());
     let own = all.no_diagonal.iter().filter(|&&i| is_own(i as usize));
     let mut no_diagonal: Vec<u32> = own.map(|&i| number[i as usize]).collect();
     no_diagonal.sort_unstable();
