@@ -48,7 +48,8 @@ part! {
         pub repetitions: usize,
         /// reference computation of fixed work on the threads of the solves, before the first and after the last, in no
         /// other time, seconds: divided by the share of their time for which the threads had processors during the
-        /// solves, so that it tells the speed of the machine; empty on GPUs
+        /// solves, so that it tells the speed of the machine; of a peer on one thread, before it starts and after it
+        /// ends; empty on GPUs
         #[serde(default)]
         pub reference_s: Option<f64>,
         /// time to solution: sum of ordering-s, scaling-s, matrix-s, setup-s and solve-s; in files of earlier versions setup-s

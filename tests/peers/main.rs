@@ -124,6 +124,7 @@ fn what_a_peer_tells_is_recorded_and_its_solution_is_judged_and_kept() {
     assert_eq!((times.setup_s, times.matrix_s), (Some(0.75), Some(0.125)));
     assert_eq!((times.solve_s, times.repetitions, times.total_s), (Some(0.25), 2, Some(1.125)));
     assert_eq!(times.ms_per_iteration, Some(250.0 / 11.0));
+    assert!(times.reference_s > Some(0.0), "{:?}", times.reference_s);
     assert_eq!((factor.factor_entries, factor.factor_blocks), (Some(900), None));
     assert_eq!(factor.fill_ratio, Some(900.0 / 352.0));
     assert_eq!(peer.traffic.memory_bytes, Some(4096));
@@ -445,6 +446,57 @@ fn doctor_and_list_tell_of_peers() {
     let listed = text(&output.stdout);
     let good = "a script; solvers: gmres; preconditioners: bilu (fill 0..2; block-size 1..8)";
     assert!(listed.contains(&format!("external:good    {good}\n")), "{listed}");
+}
+
+/// Rounds at another speed of the machine do not count, as far as there are others.
+#[test]
+fn tables_of_peers_have_rounds_at_one_speed() {
+    let Some(python) = python_with("csv") else { return };
+    let peers = Peers::new();
+    peers.script("good", &[HELLO, SETUP, SOLVE, X, END]);
+    let base = ["run", SYSTEM, "--max-repetitions", "1", "--rounds", "3", "--fill", "0,1", "-q"];
+    let file = ["--backend", "cpu,external:good", "-o", "same-rounds.csv"];
+    ran(&mut peers.program(&[&base[..], &file].concat()), 0);
+    let path = peers.path("same-rounds.csv");
+    let mut rows = csv::Reader::from_path(&path).unwrap();
+    let heads = rows.headers().unwrap().clone();
+    let column = |name: &str| heads.iter().position(|head| head == name).unwrap();
+    let (solve, reference) = (column("solve-s"), column("reference-s"));
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(&heads).unwrap();
+    for row in rows.records().map(Result::unwrap) {
+        let (own, at) =
+            (&row[column("backend")] == "cpu", (&row[column("fill")], &row[column("round")]));
+        // the peer is faster in a fast round of its own, and never slow with k = 1
+        let (seconds, speed) = match (own, at) {
+            (true, (_, "1")) => ("0.30", "0.0020"),
+            (true, _) => ("0.31", "0.0022"),
+            (false, ("0", "2")) => ("0.20", "0.0012"),
+            (false, ("0", _)) => ("0.40", "0.0021"),
+            (false, _) => ("0.21", "0.0012"),
+        };
+        let text = |at| {
+            if at == solve {
+                seconds
+            } else if at == reference {
+                speed
+            } else {
+                &row[at]
+            }
+        };
+        out.write_record((0..heads.len()).map(text)).unwrap();
+    }
+    std::fs::write(&path, out.into_inner().unwrap()).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/peers-tables.py");
+    let output = ran(Command::new(python).arg(script).arg(peers.folder.path()), 0);
+    let page = text(&output.stdout);
+    assert!(
+        page.contains("at most 1.15 times the same time, of 3 of 4 cases; 1 had no such round"),
+        "{page}"
+    );
+    let best = read(&peers.path("same.csv")).unwrap().records;
+    let solves: Vec<_> = best.iter().map(|record| record.times.solve_s.unwrap()).collect();
+    assert_eq!((solves, best[0].round), (vec![0.3, 0.4, 0.3, 0.21], None));
 }
 
 /// The command of Python, where it has a module; says that a test is skipped where not.
