@@ -9,7 +9,7 @@
 # BILU_BENCH_SYSTEMS (some of the systems), BILU_BENCH_PARTS (`same best`), BILU_BENCH_LIMIT (seconds for everything,
 # 5400), BILU_BENCH_ROUNDS (rounds over the systems and programs of a part, 9; a third of them from poisson3d:64 on) and
 # BILU_BENCH_CASE (seconds for a solve, 20, three times that where there are a million unknowns) choose what is run.
-# Tables have the best of the rounds in which the machine had one speed, since hosts that others use change theirs.
+# Tables have the best round of each case, since hosts that others use change their speed.
 # BILU_BENCH_PYTHON is the Python of the peers; peers that do not run here are left out. BILU_BENCH_THREADS=N is for N
 # threads or ranks; peers that have none stay on one; where the program has the feature `mpi`, it runs on N ranks with
 # PETSc's division, too. Records that OUT holds already (NAME-rounds.csv, not for the repository) are kept: a run that

@@ -4,8 +4,7 @@
     scripts/peers-tables.py OUT [SCRATCH]
 
 Reads OUT/same.csv (the same method in all programs) and OUT/best.csv (other methods of each); where there is
-OUT/NAME-rounds.csv, NAME.csv is made of it first, with the round of each case that has the least setup and solve, of
-those in which the machine had one speed (`reference-s`): others on a host can halve it for minutes.
+OUT/NAME-rounds.csv, NAME.csv is made of it first, with the round of each case that has the least setup and solve.
 Writes OUT/same.md, OUT/README.md (how often this program is at least as fast as the fastest peer, and where others
 win; with the conversion of the matrix, too), and OUT/best.md where there is OUT/best.csv. Compared are setup and
 solve. SCRATCH gets the records for the figures, in best.csv the best of each program alone, under one method.
@@ -19,16 +18,14 @@ import sys
 OWN = "bilu-bench"
 RANKS = "bilu-bench over ranks"
 # Settings that name a method; in figures of the best all programs have those of the first record.
-# Rounds at one speed of the machine have a `reference-s` of at most this factor.
-ALIKE = 1.15
 METHOD = ["precond", "fill", "solver", "block-size", "side", "restart", "level-rule", "orthogonalisation"]
 
 
 class Run:
-    """The record of a case, the best of so many rounds, measured at the speed of the others of the system or not."""
+    """The record of a case, the best of so many rounds."""
 
-    def __init__(self, row, rounds, alike=True):
-        self.row, self.rounds, self.alike = row, rounds, alike
+    def __init__(self, row, rounds):
+        self.row, self.rounds = row, rounds
         backend = row["backend"]
         ours = {"cpu": OWN, "cpu-mt": OWN, "mpi": RANKS}
         self.own = backend in ours
@@ -57,21 +54,17 @@ class Run:
         return f"{solver} {precond}" + (f" in blocks of {block}" if block > 1 else "")
 
 
-def read(out, names):
-    """Records of each NAME.csv; where there are rounds, it is written anew first, with the best round of each case."""
-    path = lambda name, end: os.path.join(out, name + end)
-    existing = lambda file: rows_of(file) if os.path.exists(file) else []
-    rounds = {name: existing(path(name, "-rounds.csv")) for name in names}
-    systems = grouped([row for rows in rounds.values() for row in rows], lambda row: row["matrix"])
-    speeds = {system: speed(rows) for system, rows in systems.items()}
-    for name, rows in rounds.items():
-        if rows:
-            count = max(int(row["round"] or 1) for row in rows)
-            best = [best_round(of, speeds[of[0]["matrix"]]) for of in grouped(rows, settings).values()]
-            write_records(path(name, ".csv"), [row for row, _ in best])
-            yield [Run(row, count, alike) for row, alike in best]
-        else:
-            yield [Run(row, 1) for row in existing(path(name, ".csv"))]
+def read(out, name):
+    """Records of NAME.csv; where there are rounds, it is written anew first, with the best round of each case."""
+    path, of_rounds = (os.path.join(out, name + end) for end in (".csv", "-rounds.csv"))
+    rounds = 1
+    if os.path.exists(of_rounds):
+        rows = rows_of(of_rounds)
+        rounds = max(int(row["round"] or 1) for row in rows)
+        # settings of a case are the columns up to its backend
+        settings = lambda row: tuple(row.values())[: list(row).index("backend") + 1]
+        write_records(path, [best_round(of) for of in grouped(rows, settings).values()])
+    return [Run(row, rounds) for row in rows_of(path)] if os.path.exists(path) else []
 
 
 def rows_of(path):
@@ -79,30 +72,10 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def settings(row):
-    """Those of a case: the columns up to its backend."""
-    return tuple(row.values())[: list(row).index("backend") + 1]
-
-
-def alike(row, least):
-    """Whether the machine had that speed, which is the `reference-s` of the fastest round at it."""
-    return bool(least and row.get("reference-s")) and least <= float(row["reference-s"]) <= ALIKE * least
-
-
-def speed(rows):
-    """The speed of the machine at which most cases of a system have a round, the highest of several such."""
-    speeds = {float(row["reference-s"]) for row in rows if row.get("reference-s")}
-    cases = lambda least: len({settings(row) for row in rows if alike(row, least)})
-    return max(sorted(speeds), key=cases, default=None)
-
-
-def best_round(rows, least):
-    """The round with the least setup and solve, or the first that did not solve the case, and whether it is at the speed
-    of the others of the system: where some rounds are, it is one of these."""
+def best_round(rows):
+    """The round with the least setup and solve, or the first that did not solve the case."""
     failed = [row for row in rows if row["status"] != "converged"]
-    same = [row for row in rows if alike(row, least)]
-    row = min(failed[:1] or same or rows, key=lambda row: Run(row, 1).seconds())
-    return {**row, "round": ""}, bool(same or failed or least is None)
+    return {**min(failed[:1] or rows, key=lambda row: Run(row, 1).seconds()), "round": ""}
 
 
 def grouped(runs, key):
@@ -256,12 +229,6 @@ def summary(same, others):
     first = runs[0].row
     rounds = max(run.rounds for run in runs)
     in_rounds = f", in the best of up to {rounds} rounds over systems and programs in turn" if rounds > 1 else ""
-    other = sum(not run.alike for run in runs)
-    alike = [
-        "",
-        f"Others on the host change its speed: each record is of the rounds of a system whose reference computation took "
-        f"at most {ALIKE} times the same time, of {len(runs) - other} of {len(runs)} cases; {other} had no such round.",
-    ]
     threads = max(int(run.row.get(of) or 1) for run in runs if run.own for of in ("threads", "ranks"))
     lines = [
         "# Other programs on one thread" if threads == 1 else f"# Other programs on {threads} threads or ranks",
@@ -275,7 +242,6 @@ def summary(same, others):
     ]
     versions = grouped([run for run in runs if run.row["device"]], lambda run: run.program)
     lines += [f"- {name}: {of[0].row['device']}" for name, of in versions.items()]
-    lines += alike if rounds > 1 and any(run.row.get("reference-s") for run in runs if not run.own) else []
     lines += ["", "Our setup and solve take at most as long as those of the fastest peer on", ""]
     lines.append(shares("GMRES(20) with the same ILU(k), systems and levels", same, case))
     for fill in sorted({run.fill for run in same}):
@@ -315,7 +281,7 @@ def main():
     if len(sys.argv) not in (2, 3) or not os.path.isdir(sys.argv[1]):
         sys.exit("peers-tables: OUT, a folder with same.csv and best.csv, and a folder for figures")
     out = sys.argv[1]
-    same, others = read(out, ["same", "best"])
+    same, others = read(out, "same"), read(out, "best")
     runs = same + others
     if not runs:
         sys.exit(f"peers-tables: no records in {out}")

@@ -448,57 +448,6 @@ fn doctor_and_list_tell_of_peers() {
     assert!(listed.contains(&format!("external:good    {good}\n")), "{listed}");
 }
 
-/// Rounds at another speed of the machine do not count, as far as there are others.
-#[test]
-fn tables_of_peers_have_rounds_at_one_speed() {
-    let Some(python) = python_with("csv") else { return };
-    let peers = Peers::new();
-    peers.script("good", &[HELLO, SETUP, SOLVE, X, END]);
-    let base = ["run", SYSTEM, "--max-repetitions", "1", "--rounds", "3", "--fill", "0,1", "-q"];
-    let file = ["--backend", "cpu,external:good", "-o", "same-rounds.csv"];
-    ran(&mut peers.program(&[&base[..], &file].concat()), 0);
-    let path = peers.path("same-rounds.csv");
-    let mut rows = csv::Reader::from_path(&path).unwrap();
-    let heads = rows.headers().unwrap().clone();
-    let column = |name: &str| heads.iter().position(|head| head == name).unwrap();
-    let (solve, reference) = (column("solve-s"), column("reference-s"));
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(&heads).unwrap();
-    for row in rows.records().map(Result::unwrap) {
-        let (own, at) =
-            (&row[column("backend")] == "cpu", (&row[column("fill")], &row[column("round")]));
-        // the peer is faster in a fast round of its own, and never slow with k = 1
-        let (seconds, speed) = match (own, at) {
-            (true, (_, "1")) => ("0.30", "0.0020"),
-            (true, _) => ("0.31", "0.0022"),
-            (false, ("0", "2")) => ("0.20", "0.0012"),
-            (false, ("0", _)) => ("0.40", "0.0021"),
-            (false, _) => ("0.21", "0.0012"),
-        };
-        let text = |at| {
-            if at == solve {
-                seconds
-            } else if at == reference {
-                speed
-            } else {
-                &row[at]
-            }
-        };
-        out.write_record((0..heads.len()).map(text)).unwrap();
-    }
-    std::fs::write(&path, out.into_inner().unwrap()).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/peers-tables.py");
-    let output = ran(Command::new(python).arg(script).arg(peers.folder.path()), 0);
-    let page = text(&output.stdout);
-    assert!(
-        page.contains("at most 1.15 times the same time, of 3 of 4 cases; 1 had no such round"),
-        "{page}"
-    );
-    let best = read(&peers.path("same.csv")).unwrap().records;
-    let solves: Vec<_> = best.iter().map(|record| record.times.solve_s.unwrap()).collect();
-    assert_eq!((solves, best[0].round), (vec![0.3, 0.4, 0.3, 0.21], None));
-}
-
 /// The command of Python, where it has a module; says that a test is skipped where not.
 fn python_with(module: &str) -> Option<String> {
     let python = std::env::var("BILU_BENCH_PYTHON").unwrap_or_else(|_| "python3".into());

@@ -34,13 +34,21 @@ pub(super) fn supernodes(threads: Threads, pattern: &FillPattern) -> Option<Grou
     Groups::of(threads, pattern.rows(), continues)
 }
 
+/// Numbers of the rows in one column, in one line of the cache: a store across two lines takes several times as long.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Column([f64; MOST]);
+
+/// Columns for what is not in the pattern, in turn: each change of one waits for the one before.
+const ASIDE: usize = 8;
+
 /// Scratch of one thread.
 #[derive(Default)]
 pub(super) struct Space {
-    /// Where each column is among those of the supernode, plus one; 0 where it is not. Then zeros.
+    /// Where each column is in `columns`; 0 where it is not. Then zeros.
     positions: Vec<u32>,
-    /// Numbers of the rows, column by column, behind those of what is not in the pattern.
-    columns: Vec<[f64; MOST]>,
+    /// Numbers of the rows, column by column, behind [`ASIDE`].
+    columns: Vec<Column>,
 }
 
 /// Factorises the rows of a supernode.
@@ -61,30 +69,38 @@ pub(super) fn factor<S: Simd>(
     }
     let (nl, all) = (left.len(), left.len() + count + right.len());
     columns.clear();
-    columns.resize(1 + all, [0.0; MOST]);
+    columns.resize(ASIDE + all, Column([0.0; MOST]));
+    // slices: the vectors' own pointers would be read again for each number
+    let (positions, columns) = (&mut positions[..], &mut columns[..]);
     let own = first as u32..rows.end as u32;
     let places = || left.iter().copied().chain(own.clone()).chain(right.iter().copied());
-    places().zip(1..).for_each(|(j, at)| positions[j as usize] = at);
+    places().zip(ASIDE as u32..).for_each(|(j, at)| positions[j as usize] = at);
     for (lane, i) in rows.clone().enumerate() {
         let (cols, values) = a.row(i);
         for (&j, &v) in cols.iter().zip(values) {
-            columns[positions[j as usize] as usize][lane] = v;
+            columns[positions[j as usize] as usize].0[lane] = v;
         }
-        columns[1 + nl + lane][lane] += shift;
+        columns[ASIDE + nl + lane].0[lane] += shift;
     }
     let mut done = Ok(());
     // SAFETY: rows of the supernode are written by this call alone; rows p before them in the pattern are finished:
-    // earlier in the loop, or in a task that was waited for. Positions are below the number of columns.
+    // earlier in the loop, or in a task that was waited for. Positions are below the number of columns, and a row of U'
+    // has as many values as columns.
     unsafe {
         for (at, &p) in left.iter().enumerate() {
             let p = p as usize;
-            let multipliers = columns[1 + at];
+            let Column(multipliers) = columns[ASIDE + at];
             let factor = s.load4::<MOST>(&multipliers);
             let range = upper.range(p);
             let values = of_upper.read(reversed(&range, upper.entries()));
-            for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
-                let position = *positions.get_unchecked(j as usize) as usize;
-                let target = columns.get_unchecked_mut(position);
+            let of_row = &upper.col_ind[range];
+            for turn in 0..of_row.len() {
+                let j = *of_row.get_unchecked(turn) as usize;
+                let u = *values.get_unchecked(values.len() - 1 - turn);
+                let position = *positions.get_unchecked(j) as usize;
+                // no branch: which columns are in the pattern is not predicted
+                let aside = (turn % ASIDE) & usize::from(position == 0).wrapping_neg();
+                let Column(target) = columns.get_unchecked_mut(position | aside);
                 let changed = s.msub4(factor, s.splat4(u), s.load4::<MOST>(target));
                 s.store4::<MOST>(changed, target);
             }
@@ -96,8 +112,8 @@ pub(super) fn factor<S: Simd>(
         }
         // the rows themselves, one after the other
         for (lane, i) in rows.clone().enumerate() {
-            let (head, behind) = columns.split_at_mut(2 + nl + lane);
-            let own = head[1 + nl + lane];
+            let (head, behind) = columns.split_at_mut(ASIDE + nl + lane + 1);
+            let Column(own) = head[ASIDE + nl + lane];
             let diagonal = of_diagonal.write(i..i + 1);
             diagonal[0] = own[lane];
             if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
@@ -112,7 +128,7 @@ pub(super) fn factor<S: Simd>(
             let factor = s.load4::<MOST>(&own);
             let range = upper.range(i);
             let u = of_upper.write(reversed(&range, upper.entries()));
-            for (u, target) in u.iter_mut().rev().zip(behind) {
+            for (u, Column(target)) in u.iter_mut().rev().zip(behind) {
                 *u = diagonal[0] * target[lane];
                 let changed = s.msub4(factor, s.splat4(*u), s.load4::<MOST>(target));
                 s.store4::<MOST>(changed, target);
