@@ -6,13 +6,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, End, EndStatus, PROTOCOL, plain};
+use super::speed::Speed;
 use super::{Job, NoResult, Solved, Stage, phases};
-use crate::base::measure::{median, reference_seconds};
+use crate::base::measure::median;
 use crate::base::parse::{choice_name, shown};
 use crate::base::status::Status;
-use crate::base::threads::Threads;
 use crate::bench::process::{self, ChildEnd, Ended, Limits};
 use crate::case::{Case, RunKind};
+use crate::compute::cpu::Cpu;
 use crate::compute::krylov::{Outcome, SolveEnd};
 use crate::compute::preconditioner::FactorSize;
 use crate::config::peer::{self, Peer};
@@ -123,8 +124,8 @@ impl Job<'_> {
         let counters = process::kill_counters();
         let kills = process::kills(&counters);
         let (mut answer, stage) = (Answer::default(), Cell::new(Stage::Numeric));
-        let speed = || if self.measure.once { None } else { reference_seconds(Threads::One) };
-        let before = speed();
+        let host = Cpu::sequential();
+        let speed = (!self.measure.once).then(|| Speed::before(&host)).flatten();
         let ended = {
             let progress = RefCell::new(&mut *self.progress);
             let mut stopped = || !(progress.borrow_mut())(stage.get());
@@ -144,8 +145,8 @@ impl Job<'_> {
         let ended = ended.map_err(|e| NoResult::unsupported(cannot_start(&peer, &e)))?;
         let out_of_memory = process::kills(&counters) > kills;
         let on_host = answer.hello.as_ref().is_some_and(|hello| hello.device.is_none());
-        let both = before.filter(|_| on_host).zip(speed());
-        self.record.times.reference_s = both.map(|(before, after)| 0.5 * (before + after));
+        let speed = speed.filter(|_| on_host);
+        self.record.times.reference_s = speed.and_then(|speed| speed.reference_s(&host));
         self.told(&answer);
         let end = end(answer, &ended, out_of_memory)?;
         self.came_to(&end)
