@@ -56,8 +56,9 @@ unsafe impl bytemuck::Zeroable for Line {}
 // SAFETY: as above.
 unsafe impl Pod for Line {}
 
-/// Bytes that have a mapping of their own.
-const MAPPED: usize = 128 << 10;
+/// Bytes that have a mapping of their own: those for which the system has huge pages. The pages of a smaller one would
+/// be asked for anew each time; memory that was [freed](keep_freed) has its pages.
+const MAPPED: usize = HUGE / 4 * 3;
 
 impl<T: Pod> Buffer<T> {
     /// `len` zeros. When the system refuses the address space the program ends, as with any allocation
@@ -85,8 +86,7 @@ impl<T: Pod> Buffer<T> {
         }
         // whole huge pages, to which the system then aligns the mapping
         let whole = bytes.checked_next_multiple_of(HUGE).ok_or_else(refused)?;
-        let bytes = if bytes < HUGE / 4 * 3 { bytes } else { whole };
-        let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
+        let map = MmapMut::map_anon(whole).map_err(|_| refused())?;
         #[cfg(target_os = "linux")]
         populate(&map);
         Ok(Self { bytes: Bytes::Mapped(map), len, of: PhantomData })

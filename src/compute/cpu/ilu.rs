@@ -83,10 +83,13 @@ impl BlockIlu {
         };
         let threads = Threads::when(parallel);
         let runs = |of: &Pattern| span("runs", || Runs::of(threads, of.view()));
+        let supernodes = span("supernodes", || supernodes::supernodes(threads, pattern));
         Self {
-            spaces: span("workspaces", || Workspace::of_each(threads, pattern)),
+            spaces: span("workspaces", || {
+                Workspace::of_each(threads, pattern, supernodes.is_some())
+            }),
             values: span("zeros", || Values::zeros(pattern, precision)),
-            supernodes: span("supernodes", || supernodes::supernodes(threads, pattern)),
+            supernodes,
             runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
                 .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
                 .flatten(),
@@ -229,7 +232,7 @@ fn some_rows_body<K: BlockSize, S: Simd>(
             && nodes.ahead(i..rows.end) > 1
         {
             count = nodes.ahead(i..rows.end);
-            supernodes::factor(s, job, i..i + count, &mut space.supernodes)?;
+            supernodes::factor(s, job, i..i + count, &mut space.columns)?;
         } else {
             row_body(s, size, job, i, space)?;
         }
@@ -287,9 +290,21 @@ fn scalar_row<S: Simd>(
             let p = p as usize;
             let range = upper.range(p);
             let values = job.upper.read(reversed(&range, upper.entries()));
-            for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
-                let at = row.get_unchecked_mut(window.place(j));
-                *at = s.madd(-multiplier, u, *at);
+            let of_row = &upper.col_ind[range];
+            // two at a time: both are read before one is written, which the compiler cannot know to be another
+            let mut turn = 0;
+            while turn + 1 < of_row.len() {
+                let last = values.len() - 1 - turn;
+                let [j, k] = [turn, turn + 1].map(|at| window.place(*of_row.get_unchecked(at)));
+                let [u, v] = [last, last - 1].map(|at| *values.get_unchecked(at));
+                let [one, other] = [j, k].map(|at| *row.get_unchecked(at));
+                *row.get_unchecked_mut(j) = s.madd(-multiplier, u, one);
+                *row.get_unchecked_mut(k) = s.madd(-multiplier, v, other);
+                turn += 2;
+            }
+            if turn < of_row.len() {
+                let at = &mut row[window.place(of_row[turn])];
+                *at = s.madd(-multiplier, values[0], *at);
             }
             *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
         }

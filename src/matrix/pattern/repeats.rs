@@ -23,6 +23,10 @@ pub(crate) fn repeating(p: PatternView, rows: Range<usize>) -> usize {
         return 0;
     }
     let each = p.range(first - 1).len();
+    // alone: most rows of a node are as long as those before them, and repeat none
+    if !repeats(p.row(first), p.row(first - 1), 1) {
+        return 0;
+    }
     let mut next = first;
     while next < rows.end {
         let some = next..(next + ROWS).min(rows.end);

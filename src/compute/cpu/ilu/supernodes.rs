@@ -34,109 +34,129 @@ pub(super) fn supernodes(threads: Threads, pattern: &FillPattern) -> Option<Grou
     Groups::of(threads, pattern.rows(), continues)
 }
 
-/// Numbers of the rows in one column, in one line of the cache: a store across two lines takes several times as long.
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct Column([f64; MOST]);
-
-/// Columns for what is not in the pattern, in turn: each change of one waits for the one before.
-const ASIDE: usize = 8;
-
-/// Scratch of one thread.
-#[derive(Default)]
-pub(super) struct Space {
-    /// Where each column is in `columns`; 0 where it is not. Then zeros.
-    positions: Vec<u32>,
-    /// Numbers of the rows, column by column, behind [`ASIDE`].
-    columns: Vec<Column>,
+/// Brings the rows of A that a supernode has into `columns`.
+#[inline(always)]
+fn load(job: &Job, rows: &Range<usize>, columns: &mut [[f64; MOST]]) {
+    let (left, right) = (job.lower_pattern.row(rows.start), job.upper_pattern.row(rows.end - 1));
+    let (cols, values) = job.a.row(rows.start);
+    let own = left.len()..left.len() + rows.len();
+    // column by column: a number that is read with others must not have been written alone, just before
+    let mut beside = [values; MOST];
+    let mut alike = true;
+    for (beside, i) in beside.iter_mut().zip(rows.clone()) {
+        let (of_row, values) = job.a.row(i);
+        alike &= of_row == cols;
+        *beside = values;
+    }
+    let whole = alike
+        && cols.len() == own.end + right.len()
+        && cols[..own.start] == *left
+        && cols[own.start] as usize == rows.start
+        && cols[own.end - 1] as usize == rows.end - 1
+        && cols[own.end..] == *right;
+    if !whole {
+        for &j in left {
+            columns[j as usize] = [0.0; MOST];
+        }
+        for i in rows.clone() {
+            columns[i] = [0.0; MOST];
+        }
+        for &j in right {
+            columns[j as usize] = [0.0; MOST];
+        }
+    }
+    if alike {
+        // lanes beyond the rows have numbers of the first, and nobody reads them
+        for (at, &j) in cols.iter().enumerate() {
+            columns[j as usize] = beside.map(|values| values[at]);
+        }
+        return;
+    }
+    for (lane, i) in rows.clone().enumerate() {
+        let (cols, values) = job.a.row(i);
+        for (&j, &v) in cols.iter().zip(values) {
+            columns[j as usize][lane] = v;
+        }
+    }
 }
 
-/// Factorises the rows of a supernode.
+/// Factorises the rows of a supernode. `columns` has the numbers of its rows side by side, for each column: dense, so that
+/// updates need no test; places outside the pattern collect rubbish that nobody reads.
 #[inline(always)]
 pub(super) fn factor<S: Simd>(
     s: S,
     job: &Job,
     rows: Range<usize>,
-    space: &mut Space,
+    columns: &mut [[f64; MOST]],
 ) -> Result<(), SingularBlock> {
-    let &Job { a, shift, lower_pattern: lower, upper_pattern: upper, .. } = job;
+    let &Job { shift, lower_pattern: lower, upper_pattern: upper, .. } = job;
     let (of_lower, of_diagonal, of_upper) = (job.lower, job.inverse_diagonal, job.upper);
-    let (first, count) = (rows.start, rows.len());
-    let (left, right) = (lower.row(first), upper.row(rows.end - 1));
-    let Space { positions, columns } = space;
-    if positions.len() < job.pattern.rows() {
-        positions.resize(job.pattern.rows(), 0);
-    }
-    let (nl, all) = (left.len(), left.len() + count + right.len());
-    columns.clear();
-    columns.resize(ASIDE + all, Column([0.0; MOST]));
-    // slices: the vectors' own pointers would be read again for each number
-    let (positions, columns) = (&mut positions[..], &mut columns[..]);
-    let own = first as u32..rows.end as u32;
-    let places = || left.iter().copied().chain(own.clone()).chain(right.iter().copied());
-    places().zip(ASIDE as u32..).for_each(|(j, at)| positions[j as usize] = at);
-    for (lane, i) in rows.clone().enumerate() {
-        let (cols, values) = a.row(i);
-        for (&j, &v) in cols.iter().zip(values) {
-            columns[positions[j as usize] as usize].0[lane] = v;
+    load(job, &rows, columns);
+    let left = lower.row(rows.start);
+    let mut starts = [0; MOST];
+    for (start, i) in starts.iter_mut().zip(rows.clone()) {
+        *start = lower.row_ptr[i] as usize;
+        if shift != 0.0 {
+            columns[i][i - rows.start] += shift;
         }
-        columns[ASIDE + nl + lane].0[lane] += shift;
     }
-    let mut done = Ok(());
     // SAFETY: rows of the supernode are written by this call alone; rows p before them in the pattern are finished:
-    // earlier in the loop, or in a task that was waited for. Positions are below the number of columns, and a row of U'
-    // has as many values as columns.
+    // earlier in the loop, or in a task that was waited for. Each column has a place.
     unsafe {
         for (at, &p) in left.iter().enumerate() {
             let p = p as usize;
-            let Column(multipliers) = columns[ASIDE + at];
+            let multipliers = columns[p];
             let factor = s.load4::<MOST>(&multipliers);
             let range = upper.range(p);
             let values = of_upper.read(reversed(&range, upper.entries()));
             let of_row = &upper.col_ind[range];
-            for turn in 0..of_row.len() {
-                let j = *of_row.get_unchecked(turn) as usize;
-                let u = *values.get_unchecked(values.len() - 1 - turn);
-                let position = *positions.get_unchecked(j) as usize;
-                // no branch: which columns are in the pattern is not predicted
-                let aside = (turn % ASIDE) & usize::from(position == 0).wrapping_neg();
-                let Column(target) = columns.get_unchecked_mut(position | aside);
-                let changed = s.msub4(factor, s.splat4(u), s.load4::<MOST>(target));
+            let mut turn = 0;
+            while turn + 1 < of_row.len() {
+                let [j, k] = [turn, turn + 1].map(|at| *of_row.get_unchecked(at) as usize);
+                let last = values.len() - 1 - turn;
+                let [u, v] = [last, last - 1].map(|at| s.splat4(*values.get_unchecked(at)));
+                // both are read before one is written, which the compiler cannot know to be another
+                let [one, other] = [j, k].map(|at| s.load4::<MOST>(columns.get_unchecked(at)));
+                let (one, other) = (s.msub4(factor, u, one), s.msub4(factor, v, other));
+                s.store4::<MOST>(one, columns.get_unchecked_mut(j));
+                s.store4::<MOST>(other, columns.get_unchecked_mut(k));
+                turn += 2;
+            }
+            if turn < of_row.len() {
+                let target = columns.get_unchecked_mut(of_row[turn] as usize);
+                let changed = s.msub4(factor, s.splat4(values[0]), s.load4::<MOST>(target));
                 s.store4::<MOST>(changed, target);
             }
             let inverse = of_diagonal.read(p..p + 1)[0];
-            for (lane, i) in rows.clone().enumerate() {
-                let l = lower.row_ptr[i] as usize + at;
-                of_lower.write(l..l + 1)[0] = multipliers[lane] * inverse;
+            for (multiplier, start) in multipliers.iter().zip(starts).take(rows.len()) {
+                of_lower.write(start + at..start + at + 1)[0] = multiplier * inverse;
             }
         }
         // the rows themselves, one after the other
         for (lane, i) in rows.clone().enumerate() {
-            let (head, behind) = columns.split_at_mut(ASIDE + nl + lane + 1);
-            let Column(own) = head[ASIDE + nl + lane];
+            let own = columns[i];
             let diagonal = of_diagonal.write(i..i + 1);
             diagonal[0] = own[lane];
             if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
-                done = Err(SingularBlock { row: i, within, pivot, absent: false });
-                break;
+                return Err(SingularBlock { row: i, within, pivot, absent: false });
             }
-            for (next, i) in rows.clone().enumerate().skip(lane + 1) {
-                let l = lower.row_ptr[i] as usize + nl + lane;
-                of_lower.write(l..l + 1)[0] = own[next] * diagonal[0];
+            let at = left.len() + lane;
+            for (next, start) in starts.iter().enumerate().take(rows.len()).skip(lane + 1) {
+                of_lower.write(start + at..start + at + 1)[0] = own[next] * diagonal[0];
             }
             // lanes of finished rows take part, and nobody reads them
             let factor = s.load4::<MOST>(&own);
             let range = upper.range(i);
             let u = of_upper.write(reversed(&range, upper.entries()));
-            for (u, Column(target)) in u.iter_mut().rev().zip(behind) {
+            for (u, &j) in u.iter_mut().rev().zip(&upper.col_ind[range]) {
+                let target = columns.get_unchecked_mut(j as usize);
                 *u = diagonal[0] * target[lane];
                 let changed = s.msub4(factor, s.splat4(*u), s.load4::<MOST>(target));
                 s.store4::<MOST>(changed, target);
             }
         }
     }
-    places().for_each(|j| positions[j as usize] = 0);
-    done
+    Ok(())
 }
 
 #[cfg(test)]
@@ -193,6 +213,45 @@ mod tests {
                 assert!(with == without, "{spec}, k = {k}");
             }
         }
+    }
+
+    #[test]
+    fn another_matrix_on_the_pattern_has_its_own_entries() {
+        let a = matrix("blockpoisson3d:6x5x3,b=3");
+        let a = a.in_blocks(1);
+        let pattern = pattern(&a, 1);
+        // without some entries, so that rows of a cell differ, with one outside the pattern
+        let other = |outside: bool| {
+            let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+            for i in 0..a.rows() {
+                let (cols, row) = a.row(i);
+                for (&j, &v) in cols.iter().zip(row) {
+                    if !(i + j as usize).is_multiple_of(11) || i == j as usize {
+                        col_ind.push(j);
+                        values.push(v);
+                    }
+                }
+                if i == 30 && outside {
+                    assert!(!pattern.upper.row(i).contains(&(a.rows() as u32 - 1)));
+                    col_ind.push(a.rows() as u32 - 1);
+                    values.push(3.0);
+                }
+                row_ptr.push(col_ind.len() as u32);
+            }
+            Csr::new(a.rows(), a.rows(), row_ptr, col_ind, values).expect("valid")
+        };
+        let made = |a: &Csr, with: bool| {
+            let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
+            assert!(ilu.supernodes.is_some());
+            ilu.supernodes = ilu.supernodes.filter(|_| with);
+            ilu.factor(a, 0.0, true).expect("pivots");
+            let Values::Double(blocks) = &ilu.values else { unreachable!("float64") };
+            let parts = [&blocks.lower, &blocks.inverse_diagonal, &blocks.upper];
+            parts.iter().flat_map(|part| part.iter()).map(|v| v.to_bits()).collect::<Vec<_>>()
+        };
+        let without = made(&other(false), false);
+        assert_eq!(made(&other(false), true), without);
+        assert_eq!(made(&other(true), true), without);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use super::{Update, repeated, supernodes};
+use super::super::groups::MOST;
+use super::{Update, repeated};
 use crate::base::memory::Buffer;
 use crate::base::threads::{Threads, on_each};
 use crate::matrix::pattern::Pattern;
@@ -19,13 +20,18 @@ pub(in crate::compute::cpu) struct Workspace {
     pub(super) updates: Vec<Update>,
     pub(super) ends: Vec<u32>,
     pub(super) repeated: repeated::Plan,
-    pub(super) supernodes: supernodes::Space,
+    /// Numbers of the rows of a supernode, for each column.
+    pub(super) columns: Buffer<[f64; MOST]>,
 }
 
 impl Workspace {
     /// That of each thread, made by it. Several threads have places for as many columns as a row reaches alone: all
     /// of each would be much memory to clear.
-    pub(super) fn of_each(threads: Threads, pattern: &FillPattern) -> Vec<Mutex<Self>> {
+    pub(super) fn of_each(
+        threads: Threads,
+        pattern: &FillPattern,
+        supernodes: bool,
+    ) -> Vec<Mutex<Self>> {
         let (rows, b) = (pattern.rows(), pattern.block_size());
         let (window, columns) = Window::of(threads, pattern);
         let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
@@ -34,18 +40,21 @@ impl Workspace {
             1 => [columns, 0],
             _ => [threads.fold(rows, 1 << 14, || 0, longest, usize::max) * b * b, columns],
         };
-        let new = |_| Mutex::new(Self::new(sizes, window));
+        // supernodes are for the one thread that makes a factorisation alone
+        let beside = |thread| if supernodes && thread == 0 { rows } else { 0 };
+        let new = |thread| Mutex::new(Self::new(sizes, beside(thread), window));
         match threads {
             Threads::One => vec![new(0)],
             Threads::Pool => on_each(new),
         }
     }
 
-    /// For so many numbers of a row, and columns.
-    fn new([row, columns]: [usize; 2], window: Window) -> Self {
-        let (updates, ends, repeated, supernodes) = Default::default();
-        let (row, position) = (Buffer::zeros(row), Buffer::zeros(columns));
-        Self { row, position, window, updates, ends, repeated, supernodes }
+    /// For so many numbers of a row, columns, and columns of supernodes.
+    fn new([row, position]: [usize; 2], columns: usize, window: Window) -> Self {
+        let (updates, ends, repeated) = Default::default();
+        let (row, position) = (Buffer::zeros(row), Buffer::zeros(position));
+        let columns = Buffer::zeros(columns);
+        Self { row, position, columns, window, updates, ends, repeated }
     }
 }
 
