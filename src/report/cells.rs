@@ -256,3 +256,17 @@ pub fn speedup(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
     let ratio = slow? / fast?;
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
+
+/// Whether a ratio of these solves is of fewer samples than an interval of a median takes.
+pub(super) fn of_few(solves: [Option<&Record>; 2]) -> bool {
+    let few = |record: &Record| record.times.solve().is_some_and(|s| s.interval().is_none());
+    solves.iter().all(Option::is_some) && solves.into_iter().flatten().any(few)
+}
+
+/// The ratio of these solves, with a mark where it is [of few](of_few).
+pub(super) fn ratio_of(solves: [Option<&Record>; 2], cell: String) -> String {
+    if !cell.is_empty() && of_few(solves) { cell + "‡" } else { cell }
+}
+
+/// Explains the mark of [`ratio_of`].
+pub(super) const OF_FEW: &str = "‡ a solve has fewer than six samples, too few for a 95 % interval";

@@ -16,7 +16,8 @@ use crate::config::{Experiment, Published};
 use crate::record::Record;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    above, by_key, count, devices, named, settings, speedup, status, three, time, varying,
+    OF_FEW, above, by_key, count, devices, named, of_few, settings, speedup, status, three, time,
+    varying,
 };
 use crate::report::heading::{self, heading, without_records};
 use crate::report::{Report, Sheet, runs};
@@ -94,6 +95,11 @@ impl<'a> Line<'a> {
     /// The record that speaks for the line.
     fn record(&self) -> &'a Record {
         self.slow.or_else(|| self.fast.iter().find_map(|r| *r)).unwrap_or(self.first)
+    }
+
+    /// What a fast side is compared with, and its record.
+    fn sides(&self, side: usize) -> [Option<&'a Record>; 2] {
+        [self.slow, self.fast[side]]
     }
 
     /// Speedup of a fast side.
@@ -258,6 +264,8 @@ fn sheet(
     sheet.title.clone_from(&experiment.title);
     sheet.preamble = preamble(experiment, published, sides, &first.first.case, &shown, records);
     sheet.notes = Sheet::marked(&notes).chain(above(records)).collect();
+    let few = |line: &Line<'_>| (0..line.fast.len()).any(|side| of_few(line.sides(side)));
+    sheet.notes.extend(lines.iter().any(few).then(|| OF_FEW.to_owned()));
     sheet.notes.extend(foot(published, sides, &groups, lines, not_comparable));
     sheet
 }

@@ -1,7 +1,7 @@
 use super::speed::verdict;
 use super::*;
 use crate::config::library::experiment;
-use crate::record::samples::record;
+use crate::record::samples::{record, repeated};
 use crate::report::ReportFormat;
 
 /// Records of the first rows of Table 1 on `cpu` and `cpu-mt`, with these iterations.
@@ -21,7 +21,7 @@ fn on(backends: &[&str], iterations: &[usize]) -> Vec<Record> {
                 "cuda" => (0.8, 0.02, "Some GPU, sm_90, CUDA 13.0"),
                 _ => (1.0, 0.03, "Some GPU, sm_90, CUDA 13.0, cuSPARSE 12.6"),
             };
-            let mut record = record(case.on(backend), count, seconds);
+            let mut record = repeated(case.on(backend), count, seconds, 1.0);
             record.times.setup_s = Some(setup);
             record.environment.device = device.into();
             record
@@ -139,6 +139,22 @@ fn one_gpu_backend_has_a_verdict_on_its_speedup() {
     assert!(text.contains("\nspeedup: cuda reaches the paper's in 2 of 2 rows\n"), "{text}");
     let (_, vendor) = rendered(&on(&["cpu", "cusparse"], &[240]), None);
     assert_eq!(first(&vendor, &["cusparse here", "speedup verdict"]), ["1.000 s", "ok"]);
+}
+
+#[test]
+fn speedups_of_few_samples_are_marked() {
+    let mut records = on(&["cpu", "cuda", "cusparse"], &[240, 120]);
+    let heads = ["speedup cuda/cusparse", "total speedup cuda/cusparse", "speedup verdict"];
+    let (text, report) = rendered(&records, None);
+    assert_eq!(first(&report, &heads), ["10.0/8.00", "9.80/7.81", "ok"]);
+    assert!(!text.contains('‡'), "{text}");
+    records[2].times.repetitions = 5;
+    let (_, of_one) = rendered(&records, None);
+    assert_eq!(first(&of_one, &heads), ["10.0/8.00‡", "9.80/7.81‡", "ok"]);
+    records[0].times.repetitions = 1;
+    let (text, of_both) = rendered(&records, None);
+    assert_eq!(of_both.sheets[0].column(heads[0]), ["10.0‡/8.00‡", "10.0/8.00"]);
+    assert!(text.contains("\n‡ a solve has fewer than six samples, too few for"), "{text}");
 }
 
 #[test]

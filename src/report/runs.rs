@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::base::units::{grouped, residual, significant};
+use crate::base::units::{grouped, residual};
 use crate::case::RunKind;
 use crate::config::sweep::{AXES, Axis};
 use crate::methods::precond::kept;
@@ -11,8 +11,8 @@ use crate::record::{Record, rounds};
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    above, common_settings, count, devices, head_name, hundredths, levels, marks, share, shown,
-    solve, speedup, status, three, time, varying,
+    OF_FEW, above, common_settings, count, devices, head_name, hundredths, levels, marks, of_few,
+    ratio_of, share, shown, solve, speedup, status, three, time, varying,
 };
 use crate::report::heading::without_records;
 use crate::report::sequences::is_step;
@@ -72,6 +72,9 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         columns = columns.number("n", |r| grouped(r.size.n));
     }
     let backends = Speedup::of(records);
+    let few = backends
+        .as_ref()
+        .is_some_and(|backends| records.iter().any(|r| of_few([backends.base_of(r), Some(r)])));
     let mut notes = Vec::new();
     let ordered = varying.iter().any(|axis| axis.name == "ordering");
     let columns = columns.and(measured(ordered)).and(compared(backends.as_ref(), &mut notes));
@@ -92,6 +95,7 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
     sheet.notes.extend(backends.map(|speedup| {
         format!("speedup: time on {} over time on the row's backend", speedup.base)
     }));
+    sheet.notes.extend(few.then(|| OF_FEW.to_owned()));
     sheet
 }
 
@@ -152,12 +156,13 @@ fn compared<'a, 'r>(
     backends: Option<&'a Speedup<'_>>,
     notes: &'a mut Vec<String>,
 ) -> Columns<'a, &'r Record> {
+    let base = move |r: &Record| backends.and_then(|b| b.base_of(r));
     let of = move |r: &Record, seconds: fn(&Record) -> Option<f64>| {
-        shown(backends.and_then(|b| b.of_record(r, seconds)), |ratio| significant(ratio, 3))
+        three(speedup(base(r).and_then(seconds), seconds(r)))
     };
     Columns::new()
         .number("setup speedup", move |r: &&Record| of(r, |r| r.times.before_solves()))
-        .number("solve speedup", move |r| of(r, |r| r.times.solve_s))
+        .number("solve speedup", move |r| ratio_of([base(r), Some(*r)], of(r, |r| r.times.solve_s)))
         .words("status", |r| status(r, notes))
 }
 
@@ -184,11 +189,10 @@ impl<'a> Speedup<'a> {
         Some(Self { twins, base })
     }
 
-    /// The speedup of a record in these seconds; none of the base itself.
-    fn of_record(&self, record: &Record, seconds: fn(&Record) -> Option<f64>) -> Option<f64> {
+    /// What a record is compared with; none of the base itself.
+    fn base_of(&self, record: &Record) -> Option<&'a Record> {
         let other = Some(record).filter(|r| r.case.backend != self.base)?;
-        let base = self.twins.get(&key(&other.case.on(&self.base)))?;
-        speedup(seconds(base), seconds(record))
+        self.twins.get(&key(&other.case.on(&self.base))).copied()
     }
 }
 

@@ -347,6 +347,7 @@ fn methods(_: &Content<'_>) -> Section {
             "95 % confidence interval of the median, for six samples or more",
         ),
         ("(n: low–high)", "minimum and maximum of n samples, too few for an interval"),
+        ("speedup‡", "one of both times is of fewer than six samples"),
     ];
     let body = html! {
         dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }

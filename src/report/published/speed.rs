@@ -8,7 +8,7 @@ use crate::base::units::{percent, plural};
 use crate::config::Published;
 use crate::record::Record;
 use crate::report::build::Columns;
-use crate::report::cells::{shown, three, time};
+use crate::report::cells::{ratio_of, shown, three, time};
 
 /// Deviation of a measured value from the one that it is to reach, in percent.
 pub(super) fn deviation(measured: Option<f64>, wanted: Option<f64>) -> Option<f64> {
@@ -43,8 +43,11 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.before_solves()));
     let total = |record: Option<&Record>| record.and_then(|r| r.times.to_solution(1));
     let with_setup = move |line: &Line<'_>, side: usize| {
-        three(total(line.slow).zip(total(line.fast[side])).map(|(slow, fast)| slow / fast))
+        let ratio = total(line.slow).zip(total(line.fast[side])).map(|(slow, fast)| slow / fast);
+        ratio_of(line.sides(side), three(ratio))
     };
+    let of_solves =
+        |line: &Line<'_>, side: usize| ratio_of(line.sides(side), three(line.speedup(side)));
     let reached = |of: Option<f64>| shown(of, verdict);
     let mut all =
         Columns::new().number(format!("{slow} here"), |line: &&Line<'_>| time(solved(line.slow)));
@@ -54,8 +57,8 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     if let [first, second, ..] = fast[..] {
         let names = fast.join("/");
         return all
-            .number(format!("speedup {names}"), |line| {
-                joined((0..line.fast.len()).map(|side| three(line.speedup(side))))
+            .number(format!("speedup {names}"), move |line| {
+                joined((0..line.fast.len()).map(|side| of_solves(line, side)))
             })
             .number("speedup verdict", move |line| reached(line.reached))
             .number(format!("{first} against {second}"), move |line| reached(line.ahead))
@@ -68,7 +71,10 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
             });
     }
     all = all
-        .number("speedup here", |line| three(line.fast.first().and_then(|_| line.speedup(0))))
+        .number("speedup here", move |line| match line.fast[..] {
+            [] => String::new(),
+            _ => of_solves(line, 0),
+        })
         .number("speedup verdict", move |line| reached(line.reached))
         .number(format!("setup {slow}"), move |line| setup(line.slow));
     for (side, name) in fast.iter().enumerate() {

@@ -54,7 +54,7 @@ impl Workspace {
         let (updates, ends, repeated) = Default::default();
         let (row, position) = (Buffer::zeros(row), Buffer::zeros(position));
         let columns = Buffer::zeros(columns);
-        Self { row, position, columns, window, updates, ends, repeated }
+        Self { row, position, window, updates, ends, repeated, columns }
     }
 }
 
