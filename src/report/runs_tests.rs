@@ -100,14 +100,19 @@ fn a_speedup_needs_both_times() {
 fn the_base_has_no_algorithm_of_triangular_solves() {
     use crate::case::Trisolve;
     let variant = |trisolve| Case { trisolve, ..case(0, "cuda") };
-    let records = [
-        record(case(0, "cpu"), 61, 1.0),
-        record(variant(Trisolve::LEVELS), 61, 0.25),
-        record(variant(Trisolve::SYNCFREE), 61, 0.125),
+    let mut records = [
+        repeated(case(0, "cpu"), 61, 1.0, 1.0),
+        repeated(variant(Trisolve::LEVELS), 61, 0.25, 1.0),
+        repeated(variant(Trisolve::SYNCFREE), 61, 0.125, 1.0),
     ];
     let sheet = &report(&records, None).sheets[0];
     assert_eq!(sheet.column("trisolve"), ["auto", "levels", "syncfree"]);
     assert_eq!(sheet.column("solve speedup"), ["", "4.00", "8.00"]);
+    // fewer than six samples
+    records[1].times.repetitions = 5;
+    let sheet = &report(&records, None).sheets[0];
+    assert_eq!(sheet.column("solve speedup"), ["", "4.00‡", "8.00"]);
+    assert!(sheet.notes.iter().any(|note| note.starts_with("‡ a solve has fewer than six")));
 }
 
 #[test]
