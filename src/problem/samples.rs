@@ -40,6 +40,27 @@ pub(crate) fn pattern(a: &Csr, k: usize) -> Arc<FillPattern> {
     Arc::new(iluk(&block_pattern(a), k, LevelRule::Min, usize::MAX).expect("small"))
 }
 
+/// A matrix like `a`, without some of its entries and with other values, and with one
+/// entry more where `outside` has a row and a column.
+pub(crate) fn thinned(a: &Csr, outside: Option<(usize, u32)>) -> Csr {
+    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..a.rows() {
+        let (cols, row) = a.row(i);
+        for (&j, &v) in cols.iter().zip(row) {
+            if !(i + j as usize).is_multiple_of(11) || i == j as usize {
+                col_ind.push(j);
+                values.push(v + 0.01 * (i % 7) as f64);
+            }
+        }
+        if let Some((_, column)) = outside.filter(|&(row, _)| row == i) {
+            col_ind.push(column);
+            values.push(3.0);
+        }
+        row_ptr.push(col_ind.len() as u32);
+    }
+    Csr::new(a.rows(), a.rows(), row_ptr, col_ind, values).expect("valid")
+}
+
 /// A system in the order of its subdomains, with their first block rows.
 pub(crate) struct Divided {
     pub(crate) a: Csr,

@@ -164,7 +164,7 @@ mod tests {
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
     use crate::matrix::pattern::{Pattern, block_pattern};
-    use crate::problem::samples::{matrix, pattern};
+    use crate::problem::samples::{matrix, pattern, thinned};
     use crate::symbolic::{FillPattern, iluk};
 
     /// The numbers of L, D^-1 and U' on a pattern.
@@ -205,27 +205,9 @@ mod tests {
     fn another_matrix_on_the_pattern_is_not_taken_for_one_that_repeats() {
         let a = matrix("poisson3d:20x5x4");
         let p = pattern(&a, 1);
-        // without some entries, with one outside the pattern
-        let other = |outside: bool| {
-            let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-            for i in 0..a.rows() {
-                let (cols, row) = a.row(i);
-                for (&j, &v) in cols.iter().zip(row) {
-                    if !(i + j as usize).is_multiple_of(11) || i == j as usize {
-                        col_ind.push(j);
-                        values.push(v + 0.01 * (i % 7) as f64);
-                    }
-                }
-                if i == 130 && outside {
-                    col_ind.push(399);
-                    values.push(3.0);
-                }
-                row_ptr.push(col_ind.len() as u32);
-            }
-            Csr::new(400, 400, row_ptr, col_ind, values).expect("valid")
-        };
-        let without = factors(&other(false), &plain(&p), 0.0).expect("pivots");
-        let other = other(true);
+        let without = factors(&thinned(&a, None), &plain(&p), 0.0).expect("pivots");
+        // with an entry outside the pattern
+        let other = thinned(&a, Some((130, 399)));
         assert_eq!(factors(&other, &plain(&p), 0.0).expect("pivots"), without);
         assert_eq!(factors(&other, &p, 0.0).expect("pivots"), without);
     }

@@ -161,22 +161,24 @@ pub(super) fn factor<S: Simd>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::BlockIlu;
     use crate::base::choices::FactorPrecision;
     use crate::compute::Breakdown;
     use crate::compute::cpu::trsv;
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
-    use crate::problem::samples::{matrix, pattern};
+    use crate::problem::samples::{matrix, pattern, thinned};
+    use crate::symbolic::FillPattern;
 
     /// Bits of L, D^-1, U', and of what they make of a vector, with supernodes and without.
-    fn both(a: &Csr, k: usize) -> Result<[Vec<u64>; 2], Breakdown> {
-        let pattern = pattern(a, k);
+    fn both(a: &Csr, pattern: &Arc<FillPattern>, shift: f64) -> Result<[Vec<u64>; 2], Breakdown> {
         let mut made = [true, false].map(|with| {
-            let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
+            let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, false);
             assert!(ilu.supernodes.is_some());
             ilu.supernodes = ilu.supernodes.filter(|_| with);
-            ilu.factor(a, 0.01, true).map(|()| ilu)
+            ilu.factor(a, shift, true).map(|()| ilu)
         });
         let [with, without] = &mut made;
         let bits = |ilu: &BlockIlu| {
@@ -209,7 +211,7 @@ mod tests {
             let a = matrix(spec);
             let a = a.in_blocks(1);
             for k in 0..4 {
-                let [with, without] = both(&a, k).expect("pivots");
+                let [with, without] = both(&a, &pattern(&a, k), 0.01).expect("pivots");
                 assert!(with == without, "{spec}, k = {k}");
             }
         }
@@ -220,38 +222,13 @@ mod tests {
         let a = matrix("blockpoisson3d:6x5x3,b=3");
         let a = a.in_blocks(1);
         let pattern = pattern(&a, 1);
-        // without some entries, so that rows of a cell differ, with one outside the pattern
-        let other = |outside: bool| {
-            let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-            for i in 0..a.rows() {
-                let (cols, row) = a.row(i);
-                for (&j, &v) in cols.iter().zip(row) {
-                    if !(i + j as usize).is_multiple_of(11) || i == j as usize {
-                        col_ind.push(j);
-                        values.push(v);
-                    }
-                }
-                if i == 30 && outside {
-                    assert!(!pattern.upper.row(i).contains(&(a.rows() as u32 - 1)));
-                    col_ind.push(a.rows() as u32 - 1);
-                    values.push(3.0);
-                }
-                row_ptr.push(col_ind.len() as u32);
-            }
-            Csr::new(a.rows(), a.rows(), row_ptr, col_ind, values).expect("valid")
-        };
-        let made = |a: &Csr, with: bool| {
-            let mut ilu = BlockIlu::new(&pattern, FactorPrecision::Float64, false);
-            assert!(ilu.supernodes.is_some());
-            ilu.supernodes = ilu.supernodes.filter(|_| with);
-            ilu.factor(a, 0.0, true).expect("pivots");
-            let Values::Double(blocks) = &ilu.values else { unreachable!("float64") };
-            let parts = [&blocks.lower, &blocks.inverse_diagonal, &blocks.upper];
-            parts.iter().flat_map(|part| part.iter()).map(|v| v.to_bits()).collect::<Vec<_>>()
-        };
-        let without = made(&other(false), false);
-        assert_eq!(made(&other(false), true), without);
-        assert_eq!(made(&other(true), true), without);
+        let outside = (30, a.rows() as u32 - 1);
+        assert!(!pattern.upper.row(outside.0).contains(&outside.1));
+        // rows of a cell differ
+        let [with, without] = both(&thinned(&a, None), &pattern, 0.0).expect("pivots");
+        assert!(with == without);
+        let other = both(&thinned(&a, Some(outside)), &pattern, 0.0).expect("pivots");
+        assert!(other.iter().all(|bits| *bits == without));
     }
 
     #[test]
