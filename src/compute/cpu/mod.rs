@@ -26,6 +26,7 @@ mod parts;
 #[cfg(test)]
 mod precision_tests;
 pub mod product;
+mod row_sums;
 mod runs;
 mod shared;
 pub mod simd;

@@ -226,18 +226,26 @@ fn rows_of_a_run_have_the_bits_of_a_row_alone_and_read_no_columns() {
         check_bits(&a, &*stored, spec);
     }
     // rows of more entries than have a loop: 27 of a stencil and more
-    let offsets: Vec<i64> = (-13..14).map(|o| 20 * o).collect();
-    let a = banded(2000, &offsets, 7);
+    let band = |half: i64| (-half..=half).map(|o| 20 * o).collect::<Vec<_>>();
+    let a = banded(2000, &band(13), 7);
     let stored = stored(&a, Format::Csr).unwrap();
     assert!(stored.read() < stored.bytes());
     check(&a, 1, Format::Csr);
+    // rows of four sums
+    for half in [8, 11, 13] {
+        let a = banded(5001, &band(half), 7);
+        check_bits(&a, &*self::stored(&a, Format::Csr).unwrap(), "band");
+    }
 }
 
 #[test]
 fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
     // tasks begin within groups of three; groups of five end after four
-    for (spec, [read, of]) in [("blockpoisson3d:12,b=3", [1, 3]), ("blockpoisson3d:9,b=5", [2, 5])]
-    {
+    for (spec, [read, of]) in [
+        ("blockpoisson3d:12,b=2", [1, 2]),
+        ("blockpoisson3d:12,b=3", [1, 3]),
+        ("blockpoisson3d:9,b=5", [2, 5]),
+    ] {
         let a = Arc::new(matrix(spec).in_blocks(1));
         let (n, nnz) = (a.rows(), a.nnz());
         let stored = stored(&a, Format::Csr).unwrap();
@@ -248,7 +256,7 @@ fn rows_of_a_group_have_the_bits_of_a_row_alone_and_read_columns_once() {
 }
 
 #[test]
-fn long_rows_side_by_side_have_the_bits_of_a_row_alone() {
+fn rows_of_any_length_have_the_bits_of_a_row_alone() {
     let n = 4103;
     let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
     for i in 0..n {

@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::block::{BlockSize, with_block_size};
 use super::groups::Groups;
 use super::multiversion::multiversion;
+use super::row_sums::{four_sums, in_four_sums};
 use super::runs::{Run, Runs};
 use super::simd::{Simd, prefetch_ahead};
 use super::vector::Lane;
@@ -157,12 +158,8 @@ fn minus_body<K: BlockSize, T: Lane, S: Simd>(
     }
 }
 
-/// Rows of fewer entries are taken one by one: the products of one hide the latency of another.
-const LONG: usize = 8;
-
-/// `y = A x` in rows from `first` on, or `y = b - A x`. Rows of a group share indices and unknowns, and long rows in no
-/// group are taken side by side, so that one does not wait for the sum of another; each has the operations and the
-/// order of a row alone.
+/// `y = A x` in rows from `first` on, or `y = b - A x`. Long rows of a group share indices and unknowns; each has the
+/// operations and the order of a row alone. The products of a short row hide the latency of another.
 #[inline(always)]
 fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
     s: S,
@@ -175,16 +172,13 @@ fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
     let mut done = 0;
     while done < y.len() {
         let (i, left) = (first + done, y.len() - done);
-        let long = (a.row_ptr[i + 1] - a.row_ptr[i]) as usize >= LONG;
-        let alone = long && a.groups.is_none() && left >= BESIDE;
+        let long = in_four_sums((a.row_ptr[i + 1] - a.row_ptr[i]) as usize) > 0;
         let count = match a.groups {
             Some(groups) if long => groups.ahead(i..i + left),
-            _ if alone => BESIDE,
             _ => 1,
         };
         let (y, b) = (&mut y[done..done + count], if MINUS { &b[done..done + count] } else { b });
         match count {
-            _ if alone => side_by_side::<MINUS, T, S>(s, a, x, b, i, y),
             1 => together::<1, MINUS, T, S>(s, a, x, b, i, y),
             2 => together::<2, MINUS, T, S>(s, a, x, b, i, y),
             3 => together::<3, MINUS, T, S>(s, a, x, b, i, y),
@@ -192,53 +186,6 @@ fn rows_by_columns<const MINUS: bool, T: Lane, S: Simd>(
         }
         done += count;
     }
-}
-
-/// Rows that are taken side by side.
-const BESIDE: usize = 4;
-
-/// [`BESIDE`] rows of any columns.
-#[inline(always)]
-fn side_by_side<const MINUS: bool, T: Lane, S: Simd>(
-    s: S,
-    a: Rows<T>,
-    x: &[T],
-    b: &[T],
-    i: usize,
-    y: &mut [T],
-) {
-    let mut columns = [&a.col_ind[..0]; BESIDE];
-    let mut values = [&a.values[..0]; BESIDE];
-    let mut sums = [0.0; BESIDE];
-    let mut common = usize::MAX;
-    for row in 0..BESIDE {
-        let range = a.row_ptr[i + row] as usize..a.row_ptr[i + row + 1] as usize;
-        common = common.min(range.len());
-        (columns[row], values[row]) = (&a.col_ind[range.clone()], &a.values[range]);
-        prefetch_ahead(columns[row]);
-        prefetch_ahead(values[row]);
-        if MINUS {
-            sums[row] = b[row].wide();
-        }
-    }
-    for at in 0..common {
-        for row in 0..BESIDE {
-            // SAFETY: no row has fewer entries.
-            let (j, v) =
-                unsafe { (*columns[row].get_unchecked(at), *values[row].get_unchecked(at)) };
-            // SAFETY: as in `together`.
-            let x = unsafe { *x.get_unchecked(j as usize) }.wide();
-            sums[row] = s.madd(if MINUS { -v.wide() } else { v.wide() }, x, sums[row]);
-        }
-    }
-    for row in 0..BESIDE {
-        for (&j, v) in columns[row][common..].iter().zip(&values[row][common..]) {
-            // SAFETY: as in `together`.
-            let x = unsafe { *x.get_unchecked(j as usize) }.wide();
-            sums[row] = s.madd(if MINUS { -v.wide() } else { v.wide() }, x, sums[row]);
-        }
-    }
-    y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::of(sum));
 }
 
 /// `N` rows with the same columns.
@@ -266,15 +213,26 @@ fn together<const N: usize, const MINUS: bool, T: Lane, S: Simd>(
     if MINUS {
         sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = b.wide());
     }
-    for (at, &j) in columns.iter().enumerate() {
+    let add = |sums: &mut [f64; N], at: usize| {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` is that long.
-        let x = unsafe { *x.get_unchecked(j as usize) }.wide();
+        let x = unsafe { *x.get_unchecked(*columns.get_unchecked(at) as usize) }.wide();
         for row in 0..N {
             // SAFETY: all rows have `count` entries, as many as there are columns.
             let v = unsafe { *rows[row].get_unchecked(at) }.wide();
             sums[row] = s.madd(if MINUS { -v } else { v }, x, sums[row]);
         }
+    };
+    let in_four = in_four_sums(count);
+    if in_four > 0 {
+        // SAFETY: as in `add`.
+        let of_four = unsafe {
+            four_sums::<N, MINUS, T, S>(s, rows, [in_four; N], |at| {
+                x.get_unchecked(*columns.get_unchecked(at) as usize).wide()
+            })
+        };
+        sums.iter_mut().zip(of_four).for_each(|(sum, of_four)| *sum += of_four);
     }
+    (in_four..count).for_each(|at| add(&mut sums, at));
     y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::of(sum));
 }
 

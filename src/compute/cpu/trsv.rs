@@ -7,6 +7,7 @@
 
 mod rows;
 mod runs;
+mod supernodes;
 
 use std::ops::Range;
 
@@ -247,6 +248,7 @@ fn backward_row_body<K: BlockSize, N: Numbers, S: Simd>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::row_sums::far_in_four_sums;
     use super::*;
     use crate::case::{FactorPrecision, Trisolve};
     use crate::compute::Factors as _;
@@ -266,7 +268,11 @@ mod tests {
             (1, FactorPrecision::Adaptive),
             (2, FactorPrecision::Adaptive),
         ] {
-            let pattern = pattern(&a.in_blocks(b), 0);
+            // rows of one sum and of four
+            let pattern = pattern(&a.in_blocks(b), if b == 1 { 2 } else { 0 });
+            let lengths = || (0..pattern.rows()).map(|i| pattern.lower.row(i).len());
+            let longest = lengths().max().unwrap_or(0);
+            assert_eq!(far_in_four_sums(longest) > 0, b == 1, "{longest}");
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             assert!(ilu.plan.is_some());

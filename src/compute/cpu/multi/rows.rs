@@ -6,11 +6,12 @@
 )]
 
 use super::super::multiversion::multiversion;
+use super::super::row_sums::in_four_sums;
 use super::super::runs::Runs;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::super::stream;
-use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
+use super::lanes::{Lanes, Strip, from_memory, in_turn, strips, with_lanes};
 use super::{dense, runs};
 use crate::base::threads::Threads;
 
@@ -162,16 +163,23 @@ fn sized<const SCALAR: bool, const MINUS: bool, L: Lanes, S: Simd>(
         for r in 0..size {
             let at = strip.of_row(i * size + r);
             let mut sum = if MINUS { L::load(s, &b[at..]) } else { L::zero(s) };
-            for (&j, block) in columns.iter().zip(values.chunks_exact(size * size)) {
+            let add = |mut sum: L::Of<S>, at: usize| {
+                let (j, block) = (columns[at] as usize, &values[at * size * size..][..size * size]);
                 for c in 0..size {
-                    let from = strip.of_row(j as usize * size + c);
+                    let from = strip.of_row(j * size + c);
                     // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has as many
                     // rows.
                     let x = L::load(s, unsafe { x.get_unchecked(from..from + L::COUNT) });
                     let v = block[c * size + r];
                     sum = L::madd(s, if MINUS { -v } else { v }, x, sum);
                 }
+                sum
+            };
+            let in_four = if SCALAR { in_four_sums(columns.len()) } else { 0 };
+            if in_four > 0 {
+                sum = in_turn::<L, S, _>(s, sum, 0..in_four, add);
             }
+            sum = (in_four..columns.len()).fold(sum, add);
             L::store(s, sum, &mut y[at..]);
         }
     }

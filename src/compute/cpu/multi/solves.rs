@@ -11,12 +11,13 @@ use super::super::entry::Entry;
 use super::super::ilu::{BlockIlu, Plan};
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
+use super::super::row_sums::far_in_four_sums;
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
 use super::factors::Factors;
-use super::lanes::{Lanes, Strip};
+use super::lanes::{Lanes, Strip, in_turn};
 use super::{gather, runs, scatter};
 
 /// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
@@ -281,9 +282,14 @@ fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
         let mut sum = L::load(s, &r[at..]);
         let mut entries = columns.iter().zip(blocks.chunks_exact(size * size));
         let nearest = entries.next_back();
-        for (&j, block) in entries {
-            sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum);
+        let minus = |sum, (&j, block): (&u32, &[T])| {
+            minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
+        };
+        if SCALAR && far_in_four_sums(columns.len()) > 0 {
+            let far = entries.by_ref().take(far_in_four_sums(columns.len()));
+            sum = in_turn::<L, S, _>(s, sum, far, minus);
         }
+        sum = entries.fold(sum, minus);
         if let Some((&j, block)) = nearest {
             sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
         }
@@ -332,9 +338,14 @@ fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
         }
         let mut entries = columns.iter().rev().zip(blocks.chunks_exact(bb));
         let nearest = entries.next_back();
-        for (&j, block) in entries {
-            sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum);
+        let minus = |sum, (&j, block): (&u32, &[T])| {
+            minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
+        };
+        if SCALAR && far_in_four_sums(columns.len()) > 0 {
+            let far = entries.by_ref().take(far_in_four_sums(columns.len()));
+            sum = in_turn::<L, S, _>(s, sum, far, minus);
         }
+        sum = entries.fold(sum, minus);
         if let Some((&j, block)) = nearest {
             sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
         }

@@ -37,10 +37,14 @@ fn matrix(block_size: usize) -> Arc<Csr> {
 #[test]
 fn every_column_of_a_product_has_the_bits_of_a_single_one() {
     for k in backends() {
-        for (block_size, format) in
-            [(1, Format::Csr), (2, Format::Bsr), (3, Format::Bsr), (1, Format::Sell)]
-        {
-            let a = matrix(block_size);
+        let of_three = Arc::new(samples::matrix("blockpoisson3d:16,b=3").in_blocks(1));
+        for (a, format) in [
+            (matrix(1), Format::Csr),
+            (of_three, Format::Csr),
+            (matrix(2), Format::Bsr),
+            (matrix(3), Format::Bsr),
+            (matrix(1), Format::Sell),
+        ] {
             let stored = k.matrix(&a, format).unwrap();
             let n = a.rows();
             for columns in COLUMNS {
@@ -91,7 +95,8 @@ fn every_column_of_a_solve_has_the_bits_of_a_single_one() {
             (1, FactorPrecision::Float32),
         ] {
             let a = matrix(block_size);
-            let pattern = pattern(&a, 1);
+            // rows of one sum and of four
+            let pattern = pattern(&a, if block_size == 1 { 2 } else { 1 });
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             let n = a.rows();

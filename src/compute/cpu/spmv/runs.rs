@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
 use super::super::multiversion::multiversion;
+use super::super::row_sums::{SUMS, added, in_four_sums};
 use super::super::runs::{Run, Runs, with_columns};
 use super::super::simd::{Simd, prefetch_ahead};
 use super::{ROWS_PER_TASK, Rows, rows_by_columns};
@@ -80,13 +81,19 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
     let (entries, columns) = (run.entries::<M, _>(a.values), run.columns::<M>());
     for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
         prefetch_ahead(of_row);
-        let mut sum = if MINUS { b[i] } else { 0.0 };
-        for t in 0..M {
+        let add = |sum: f64, t: usize| {
             // SAFETY: row i of the run has this column, below `a.columns` by the invariant of the matrix, and `x` is
             // that long.
             let x = unsafe { *x.get_unchecked(columns[t] + i) };
-            sum = s.madd(if MINUS { -of_row[t] } else { of_row[t] }, x, sum);
+            s.madd(if MINUS { -of_row[t] } else { of_row[t] }, x, sum)
+        };
+        let start = if MINUS { b[i] } else { 0.0 };
+        let in_four = const { in_four_sums(M) };
+        let mut sums = [0.0; SUMS];
+        for t in 0..in_four {
+            sums[t % SUMS] = add(sums[t % SUMS], t);
         }
-        *y = sum;
+        let start = if in_four > 0 { start + added(sums, |a, b| a + b) } else { start };
+        *y = (in_four..M).fold(start, add);
     }
 }

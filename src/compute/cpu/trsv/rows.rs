@@ -6,12 +6,14 @@ use bytemuck::cast_slice;
 
 use super::super::adaptive::{Adaptive, Kind, scales_first};
 use super::super::block::BlockSize;
-use super::super::entry::{Entry, scale};
+use super::super::entry::Entry;
 use super::super::narrow::Float16;
 use super::super::parts::Blocks;
+use super::super::row_sums::{far_in_four_sums, four_sums};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::super::values::Scaled;
+use super::supernodes;
 use crate::matrix::pattern::PatternView;
 
 /// What solves read of the numbers of factors, row by row.
@@ -115,7 +117,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         let (b, bb, range) = (size.b(), size.b() * size.b(), lower.range(i));
         let blocks = &self.lower[range.start * bb..range.end * bb];
         let scales = scales_of::<T>(self.lower_scales, b, i);
-        let columns = lower.col_ind[range].iter();
+        let columns = &lower.col_ind[range];
         forward_row(s, size, Row { columns, blocks, scales }, r, z, i);
     }
 
@@ -134,7 +136,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         let inverse = (inverse, scales_of::<T>(self.inverse_scales, b, i));
         let blocks = &self.upper[(entries - range.end) * bb..(entries - range.start) * bb];
         let scales = scales_of::<T>(self.upper_scales, b, i);
-        let columns = upper.col_ind[range].iter().rev();
+        let columns = &upper.col_ind[range];
         backward_row(s, size, Row { columns, blocks, scales }, inverse, z, i);
     }
 
@@ -147,7 +149,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         z: Shared,
         i: usize,
     ) {
-        forward_supernode::<M, T, S>(s, self, lower, r, z, i);
+        supernodes::forward::<M, T, S>(s, self, lower, r, z, i);
     }
 
     #[inline(always)]
@@ -158,7 +160,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         z: Shared,
         i: usize,
     ) {
-        backward_supernode::<M, T, S>(s, self, upper, z, i);
+        supernodes::backward::<M, T, S>(s, self, upper, z, i);
     }
 }
 
@@ -177,7 +179,6 @@ impl Numbers for &Adaptive {
     ) {
         let (columns, (kind, words)) = (lower.row(i), self.lower.row(i));
         let numbers = columns.len() * size.b() * size.b();
-        let columns = columns.iter();
         match kind {
             Kind::Half => {
                 let (scales, of) = scales_first::<Float16>(words, size.b());
@@ -207,7 +208,6 @@ impl Numbers for &Adaptive {
         let (columns, (kind, words)) = (upper.row(i), self.upper.row(i));
         let (b, bb) = (size.b(), size.b() * size.b());
         let numbers = (1 + columns.len()) * bb;
-        let columns = columns.iter().rev();
         match kind {
             Kind::Half => {
                 let (scales, of) = scales_first::<Float16>(words, 2 * b);
@@ -230,10 +230,10 @@ impl Numbers for &Adaptive {
     }
 }
 
-/// Columns of a block row in the order in which a solve takes them, and what multiplies their unknowns: blocks, and
-/// the scales of the scalar rows where entries are [scaled](Entry::SCALED).
-struct Row<'a, C, T> {
-    columns: C,
+/// Columns of a block row, ascending, and what multiplies their unknowns, in the order in which a solve takes them: blocks,
+/// and the scales of the scalar rows where entries are [scaled](Entry::SCALED).
+struct Row<'a, T> {
+    columns: &'a [u32],
     blocks: &'a [T],
     scales: &'a [u16],
 }
@@ -241,25 +241,25 @@ struct Row<'a, C, T> {
 /// `y_i = r_i - sum_{j < i} L_ij y_j`, r being `r_i`. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
-fn forward_row<'a, K: BlockSize, T: Entry, S: Simd>(
+fn forward_row<K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
-    row: Row<impl Iterator<Item = &'a u32>, T>,
+    row: Row<T>,
     r: &[f64],
     z: Shared,
     i: usize,
 ) {
-    let y = subtracted(s, size, row, z, size.load(s, r));
+    let y = subtracted::<false, K, T, S>(s, size, row, z, size.load(s, r));
     // SAFETY: this call alone writes segment i, and nobody reads it before the task ends.
     size.store(s, y, unsafe { z.write(i * size.b()..(i + 1) * size.b()) });
 }
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
 #[inline(always)]
-fn backward_row<'a, K: BlockSize, T: Entry, S: Simd>(
+fn backward_row<K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
-    row: Row<impl Iterator<Item = &'a u32>, T>,
+    row: Row<T>,
     (inverse, scales): (&[T], &[u16]),
     z: Shared,
     i: usize,
@@ -270,115 +270,70 @@ fn backward_row<'a, K: BlockSize, T: Entry, S: Simd>(
     if T::SCALED {
         start = size.scale_add(s, scales, start, size.zero(s));
     }
-    size.store(s, subtracted(s, size, row, z, start), y);
+    size.store(s, subtracted::<true, K, T, S>(s, size, row, z, start), y);
 }
 
-/// `start - sum_j B_j z_j`. Scaled sums are multiplied by their scales once, at the end.
+/// `start - sum_j B_j z_j`, of which a backward solve takes the columns from the last to the first. Scaled sums are
+/// multiplied by their scales once, at the end.
 #[inline(always)]
-fn subtracted<'a, K: BlockSize, T: Entry, S: Simd>(
+fn subtracted<const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
-    row: Row<impl Iterator<Item = &'a u32>, T>,
+    row: Row<T>,
     z: Shared,
     start: K::Segment<S>,
 ) -> K::Segment<S> {
-    let (b, bb) = (size.b(), size.b() * size.b());
     prefetch_ahead(row.blocks);
-    let mut acc = if T::SCALED { size.zero(s) } else { start };
-    for (&j, block) in row.columns.zip(row.blocks.chunks_exact(bb)) {
-        let j = j as usize;
-        // SAFETY: j is solved: earlier in the loop over rows, or in a task that was waited for.
-        acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
-    }
+    let acc = if T::SCALED { size.zero(s) } else { start };
+    let far = if size.b() == 1 { far_in_four_sums(row.columns.len()) } else { 0 };
+    // two calls: short rows know nothing of `far`
+    let acc = if far == 0 {
+        in_one_sum::<BACKWARD, K, T, S>(s, size, row.columns, row.blocks, z, acc)
+    } else {
+        let (columns, rest) = if BACKWARD {
+            let (rest, columns) = row.columns.split_at(row.columns.len() - far);
+            (columns, rest)
+        } else {
+            row.columns.split_at(far)
+        };
+        let x = |at: usize| {
+            // SAFETY: asked for places below `far`. The column is solved, as below.
+            unsafe {
+                let j = *columns.get_unchecked(if BACKWARD { far - 1 - at } else { at }) as usize;
+                z.read(j..j + 1)[0]
+            }
+        };
+        let mut sum = [0.0];
+        size.store(s, acc, &mut sum);
+        // SAFETY: there is an entry for each column.
+        let [of_far] = unsafe { four_sums::<1, true, T, S>(s, [row.blocks], [far], x) };
+        let acc = size.load(s, &[sum[0] + of_far]);
+        in_one_sum::<BACKWARD, K, T, S>(s, size, rest, &row.blocks[far..], z, acc)
+    };
     if T::SCALED { size.scale_add(s, row.scales, acc, start) } else { acc }
 }
 
-/// `N` rows of a supernode, from row i on: an index and an unknown are read once for all of them. Each row has
-/// the operations of [`forward_row`], in their order.
+/// `acc - sum_j B_j z_j` in one sum.
 #[inline(always)]
-fn forward_supernode<const N: usize, T: Entry, S: Simd>(
+fn in_one_sum<const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
-    f: Uniform<T>,
-    lower: PatternView,
-    r: &[f64],
+    size: K,
+    columns: &[u32],
+    blocks: &[T],
     z: Shared,
-    i: usize,
-) {
-    let range = lower.range(i);
-    let common = range.len();
-    let rows: [_; N] = std::array::from_fn(|row| f.lower[lower.range(i + row)].split_at(common));
-    for (row, _) in rows {
-        prefetch_ahead(row);
-    }
-    let mut acc: [f64; N] = std::array::from_fn(|row| if T::SCALED { 0.0 } else { r[row] });
-    for (at, &j) in lower.col_ind[range].iter().enumerate() {
-        let j = j as usize;
-        // SAFETY: j < i is solved: earlier in the loop, or in a task that was waited for.
-        let x = unsafe { z.read(j..j + 1)[0] };
-        for row in 0..N {
-            // SAFETY: all first parts have `common` entries, as many as there are columns.
-            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
-            acc[row] = s.madd(-v, x, acc[row]);
+    mut acc: K::Segment<S>,
+) -> K::Segment<S> {
+    let (b, blocks) = (size.b(), blocks.chunks_exact(size.b() * size.b()));
+    // SAFETY: these are solved: earlier in the loop over rows, or in a task that was waited for.
+    let read = |j: u32| unsafe { z.read(j as usize * b..(j as usize + 1) * b) };
+    if BACKWARD {
+        for (&j, block) in columns.iter().rev().zip(blocks) {
+            acc = size.gemv_sub(s, block, read(j), acc);
+        }
+    } else {
+        for (&j, block) in columns.iter().zip(blocks) {
+            acc = size.gemv_sub(s, block, read(j), acc);
         }
     }
-    for row in 0..N {
-        for before in 0..row {
-            acc[row] = s.madd(-rows[row].1[before].wide(), acc[before], acc[row]);
-        }
-        if T::SCALED {
-            acc[row] = s.madd(scale(f.lower_scales[i + row]), acc[row], r[row]);
-        }
-    }
-    // SAFETY: this call alone writes these, and nobody reads them before it ends.
-    unsafe { z.write(i..i + N) }.copy_from_slice(&acc);
-}
-
-/// As [`forward_supernode`], with the operations of [`backward_row`].
-#[inline(always)]
-fn backward_supernode<const N: usize, T: Entry, S: Simd>(
-    s: S,
-    f: Uniform<T>,
-    upper: PatternView,
-    z: Shared,
-    i: usize,
-) {
-    let (range, entries) = (upper.range(i + N - 1), upper.entries());
-    let common = range.len();
-    let rows: [_; N] = std::array::from_fn(|row| {
-        let range = upper.range(i + row);
-        f.upper[entries - range.end..entries - range.start].split_at(common)
-    });
-    for (row, _) in rows {
-        prefetch_ahead(row);
-    }
-    // SAFETY: this call alone touches these.
-    let y = unsafe { z.write(i..i + N) };
-    let mut start = [0.0; N];
-    for row in 0..N {
-        start[row] = s.madd(f.inverse_diagonal[i + row].wide(), y[row], 0.0);
-        if T::SCALED {
-            start[row] = s.madd(scale(f.inverse_scales[i + row]), start[row], 0.0);
-        }
-    }
-    let mut acc = if T::SCALED { [0.0; N] } else { start };
-    let columns = &upper.col_ind[range];
-    for (at, &j) in columns.iter().rev().enumerate() {
-        let j = j as usize;
-        // SAFETY: j > i is solved: earlier in the loop, or in a task that was waited for.
-        let x = unsafe { z.read(j..j + 1)[0] };
-        for row in 0..N {
-            // SAFETY: all first parts have `common` entries, as many as there are columns.
-            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
-            acc[row] = s.madd(-v, x, acc[row]);
-        }
-    }
-    for row in (0..N).rev() {
-        for (at, behind) in (row + 1..N).rev().enumerate() {
-            acc[row] = s.madd(-rows[row].1[at].wide(), acc[behind], acc[row]);
-        }
-        if T::SCALED {
-            acc[row] = s.madd(scale(f.upper_scales[i + row]), acc[row], start[row]);
-        }
-    }
-    y.copy_from_slice(&acc);
+    acc
 }

@@ -10,6 +10,7 @@ use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
 use super::super::ilu::Plan;
 use super::super::multiversion::multiversion;
+use super::super::row_sums::{SUMS, added, far_in_four_sums};
 use super::super::runs::{Run, Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
@@ -129,10 +130,8 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
     let mut last = if chained { read(rows.start, M - 1) } else { 0.0 };
     for ((i, of_row), &own) in rows.zip(entries).zip(r) {
         prefetch_ahead(of_row);
-        let mut acc = if T::SCALED { 0.0 } else { own };
-        for t in 0..M - 1 {
-            acc = s.madd(-of_row[t].wide(), read(i, t), acc);
-        }
+        let start = if T::SCALED { 0.0 } else { own };
+        let mut acc = far_sum::<M>(start, |sum, t| s.madd(-of_row[t].wide(), read(i, t), sum));
         let nearest = if chained { last } else { read(i, M - 1) };
         acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
         if T::SCALED {
@@ -142,6 +141,18 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
         // SAFETY: this call alone writes row i, and nobody reads it before the task ends.
         unsafe { z.write(i..i + 1)[0] = acc };
     }
+}
+
+/// Subtracts products of all columns but the nearest from `start`; `minus(sum, column)` subtracts one.
+#[inline(always)]
+fn far_sum<const M: usize>(start: f64, minus: impl Fn(f64, usize) -> f64) -> f64 {
+    let far = const { far_in_four_sums(M) };
+    let mut sums = [0.0; SUMS];
+    for t in 0..far {
+        sums[t % SUMS] = minus(sums[t % SUMS], t);
+    }
+    let start = if far > 0 { start + added(sums, |a, b| a + b) } else { start };
+    (far..M - 1).fold(start, minus)
 }
 
 /// The backward solve in `rows`, from the last to the first.
@@ -161,10 +172,8 @@ fn backward_run<const M: usize, T: Entry, S: Simd>(s: S, f: Uniform<T>, z: Share
         if T::SCALED {
             start = s.madd(scale(f.inverse_scales[i]), start, 0.0);
         }
-        let mut acc = if T::SCALED { 0.0 } else { start };
-        for t in 0..M - 1 {
-            acc = s.madd(-of_row[t].wide(), read(i, t), acc);
-        }
+        let from = if T::SCALED { 0.0 } else { start };
+        let mut acc = far_sum::<M>(from, |sum, t| s.madd(-of_row[t].wide(), read(i, t), sum));
         let nearest = if chained { last } else { read(i, M - 1) };
         acc = s.madd(-of_row[M - 1].wide(), nearest, acc);
         if T::SCALED {
