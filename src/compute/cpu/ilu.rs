@@ -232,7 +232,7 @@ fn some_rows_body<K: BlockSize, S: Simd>(
             && nodes.ahead(i..rows.end) > 1
         {
             count = nodes.ahead(i..rows.end);
-            supernodes::factor(s, job, i..i + count, &mut space.columns)?;
+            supernodes::factor(s, job, nodes, i..i + count, &mut space.columns)?;
         } else {
             row_body(s, size, job, i, space)?;
         }

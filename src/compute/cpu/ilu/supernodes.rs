@@ -80,17 +80,69 @@ fn load(job: &Job, rows: &Range<usize>, columns: &mut [[f64; MOST]]) {
     }
 }
 
+/// Subtracts what `P` rows of a supernode, from row p on, do to the rows whose numbers are in `columns`: a number is read and
+/// written once for all of them, with the operations of one row after the other.
+///
+/// # Safety
+/// Nobody writes these rows of U' now.
+#[inline(always)]
+unsafe fn update<const P: usize, S: Simd>(s: S, job: &Job, p: usize, columns: &mut [[f64; MOST]]) {
+    let upper = job.upper_pattern;
+    let values: [&[f64]; P] = std::array::from_fn(|row| {
+        // SAFETY: by the caller's promise.
+        unsafe { job.upper.read(reversed(&upper.range(p + row), upper.entries())) }
+    });
+    let mut factors: [S::F4; P] = std::array::from_fn(|row| s.load4::<MOST>(&columns[p + row]));
+    for row in 0..P {
+        for behind in row + 1..P {
+            let u = s.splat4(values[row][values[row].len() - (behind - row)]);
+            factors[behind] = s.msub4(factors[row], u, factors[behind]);
+        }
+        s.store4::<MOST>(factors[row], &mut columns[p + row]);
+    }
+    let targets = &upper.col_ind[upper.range(p + P - 1)];
+    let count = targets.len();
+    for of_row in values {
+        assert!(of_row.len() >= count);
+    }
+    let changed = |mut target: S::F4, at: usize| {
+        for row in 0..P {
+            // SAFETY: each row has as many values, stored from the last column to the first.
+            let u = unsafe { *values[row].get_unchecked(count - 1 - at) };
+            target = s.msub4(factors[row], s.splat4(u), target);
+        }
+        target
+    };
+    // SAFETY: each column has a place.
+    unsafe {
+        for pair in 0..count / 2 {
+            let [j, k] = [2 * pair, 2 * pair + 1].map(|at| *targets.get_unchecked(at) as usize);
+            // both are read before one is written, which the compiler cannot know to be another
+            let [one, other] = [j, k].map(|at| s.load4::<MOST>(columns.get_unchecked(at)));
+            let (one, other) = (changed(one, 2 * pair), changed(other, 2 * pair + 1));
+            s.store4::<MOST>(one, columns.get_unchecked_mut(j));
+            s.store4::<MOST>(other, columns.get_unchecked_mut(k));
+        }
+        if count % 2 == 1 {
+            let target = columns.get_unchecked_mut(targets[count - 1] as usize);
+            let one = changed(s.load4::<MOST>(target), count - 1);
+            s.store4::<MOST>(one, target);
+        }
+    }
+}
+
 /// Factorises the rows of a supernode. `columns` has the numbers of its rows side by side, for each column: dense, so that
 /// updates need no test; places outside the pattern collect rubbish that nobody reads.
 #[inline(always)]
 pub(super) fn factor<S: Simd>(
     s: S,
     job: &Job,
+    nodes: &Groups,
     rows: Range<usize>,
     columns: &mut [[f64; MOST]],
 ) -> Result<(), SingularBlock> {
-    let &Job { shift, lower_pattern: lower, upper_pattern: upper, .. } = job;
-    let (of_lower, of_diagonal, of_upper) = (job.lower, job.inverse_diagonal, job.upper);
+    let &Job { shift, lower_pattern: lower, .. } = job;
+    let (of_lower, of_diagonal) = (job.lower, job.inverse_diagonal);
     load(job, &rows, columns);
     let left = lower.row(rows.start);
     let mut starts = [0; MOST];
@@ -103,57 +155,84 @@ pub(super) fn factor<S: Simd>(
     // SAFETY: rows of the supernode are written by this call alone; rows p before them in the pattern are finished:
     // earlier in the loop, or in a task that was waited for. Each column has a place.
     unsafe {
-        for (at, &p) in left.iter().enumerate() {
-            let p = p as usize;
-            let multipliers = columns[p];
-            let factor = s.load4::<MOST>(&multipliers);
-            let range = upper.range(p);
-            let values = of_upper.read(reversed(&range, upper.entries()));
-            let of_row = &upper.col_ind[range];
-            let mut turn = 0;
-            while turn + 1 < of_row.len() {
-                let [j, k] = [turn, turn + 1].map(|at| *of_row.get_unchecked(at) as usize);
-                let last = values.len() - 1 - turn;
-                let [u, v] = [last, last - 1].map(|at| s.splat4(*values.get_unchecked(at)));
-                // both are read before one is written, which the compiler cannot know to be another
-                let [one, other] = [j, k].map(|at| s.load4::<MOST>(columns.get_unchecked(at)));
-                let (one, other) = (s.msub4(factor, u, one), s.msub4(factor, v, other));
-                s.store4::<MOST>(one, columns.get_unchecked_mut(j));
-                s.store4::<MOST>(other, columns.get_unchecked_mut(k));
-                turn += 2;
+        let mut done = 0;
+        while done < left.len() {
+            let pivots = &left[done..];
+            let p = pivots[0] as usize;
+            let most = nodes.ahead(p..rows.start).min(pivots.len());
+            let count = (1..most).find(|&t| pivots[t] as usize != p + t).unwrap_or(most);
+            match count {
+                1 => update::<1, S>(s, job, p, columns),
+                2 => update::<2, S>(s, job, p, columns),
+                3 => update::<3, S>(s, job, p, columns),
+                _ => update::<4, S>(s, job, p, columns),
             }
-            if turn < of_row.len() {
-                let target = columns.get_unchecked_mut(of_row[turn] as usize);
-                let changed = s.msub4(factor, s.splat4(values[0]), s.load4::<MOST>(target));
-                s.store4::<MOST>(changed, target);
+            for at in done..done + count {
+                let p = left[at] as usize;
+                let inverse = of_diagonal.read(p..p + 1)[0];
+                for (multiplier, start) in columns[p].iter().zip(starts).take(rows.len()) {
+                    of_lower.write(start + at..start + at + 1)[0] = multiplier * inverse;
+                }
             }
-            let inverse = of_diagonal.read(p..p + 1)[0];
-            for (multiplier, start) in multipliers.iter().zip(starts).take(rows.len()) {
-                of_lower.write(start + at..start + at + 1)[0] = multiplier * inverse;
-            }
+            done += count;
         }
-        // the rows themselves, one after the other
-        for (lane, i) in rows.clone().enumerate() {
-            let own = columns[i];
-            let diagonal = of_diagonal.write(i..i + 1);
-            diagonal[0] = own[lane];
-            if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
-                return Err(SingularBlock { row: i, within, pivot, absent: false });
-            }
-            let at = left.len() + lane;
-            for (next, start) in starts.iter().enumerate().take(rows.len()).skip(lane + 1) {
-                of_lower.write(start + at..start + at + 1)[0] = own[next] * diagonal[0];
-            }
-            // lanes of finished rows take part, and nobody reads them
-            let factor = s.load4::<MOST>(&own);
-            let range = upper.range(i);
-            let u = of_upper.write(reversed(&range, upper.entries()));
-            for (u, &j) in u.iter_mut().rev().zip(&upper.col_ind[range]) {
-                let target = columns.get_unchecked_mut(j as usize);
-                *u = diagonal[0] * target[lane];
-                let changed = s.msub4(factor, s.splat4(*u), s.load4::<MOST>(target));
-                s.store4::<MOST>(changed, target);
-            }
+        match rows.len() {
+            2 => own_rows::<2, S>(s, job, rows.start, columns),
+            3 => own_rows::<3, S>(s, job, rows.start, columns),
+            _ => own_rows::<4, S>(s, job, rows.start, columns),
+        }
+    }
+}
+
+/// Ends `N` rows from row i on, from which all before them are subtracted: each from those behind it.
+///
+/// # Safety
+/// This call alone touches these rows of the factors.
+#[inline(always)]
+unsafe fn own_rows<const N: usize, S: Simd>(
+    s: S,
+    job: &Job,
+    i: usize,
+    columns: &mut [[f64; MOST]],
+) -> Result<(), SingularBlock> {
+    let (lower, upper) = (job.lower_pattern, job.upper_pattern);
+    let before = lower.range(i).len();
+    // SAFETY: by the caller's promise; these rows are no others' and do not overlap.
+    let mut of_upper: [&mut [f64]; N] = std::array::from_fn(|row| unsafe {
+        job.upper.write(reversed(&upper.range(i + row), upper.entries()))
+    });
+    let (mut factors, mut inverses) = ([s.splat4(0.0); N], [0.0; N]);
+    for row in 0..N {
+        let own = columns[i + row];
+        let mut inverse = [own[row]];
+        if let Err((within, pivot)) = Fixed::<1>.invert(s, &mut inverse) {
+            return Err(SingularBlock { row: i + row, within, pivot, absent: false });
+        }
+        [inverses[row]] = inverse;
+        factors[row] = s.load4::<MOST>(&own);
+        // SAFETY: as above.
+        unsafe { job.inverse_diagonal.write(i + row..i + row + 1)[0] = inverses[row] };
+        for behind in row + 1..N {
+            let at = lower.range(i + behind).start + before + row;
+            // SAFETY: as above.
+            unsafe { job.lower.write(at..at + 1)[0] = own[behind] * inverses[row] };
+            let target = &mut columns[i + behind];
+            let u = inverses[row] * target[row];
+            let of_row = &mut of_upper[row];
+            of_row[of_row.len() - (behind - row)] = u;
+            let changed = s.msub4(factors[row], s.splat4(u), s.load4::<MOST>(target));
+            s.store4::<MOST>(changed, target);
+        }
+    }
+    let right = &upper.col_ind[upper.range(i + N - 1)];
+    for (&j, at) in right.iter().zip((0..right.len()).rev()) {
+        // SAFETY: each column has a place.
+        let mut target = *unsafe { columns.get_unchecked(j as usize) };
+        for row in 0..N {
+            let u = inverses[row] * target[row];
+            of_upper[row][at] = u;
+            let changed = s.msub4(factors[row], s.splat4(u), s.load4::<MOST>(&target));
+            s.store4::<MOST>(changed, &mut target);
         }
     }
     Ok(())
@@ -163,14 +242,15 @@ pub(super) fn factor<S: Simd>(
 mod tests {
     use std::sync::Arc;
 
+    use super::super::super::row_sums::far_in_four_sums;
     use super::super::BlockIlu;
+    use super::*;
     use crate::base::choices::FactorPrecision;
     use crate::compute::Breakdown;
     use crate::compute::cpu::trsv;
     use crate::compute::cpu::values::Values;
     use crate::matrix::Csr;
     use crate::problem::samples::{matrix, pattern, thinned};
-    use crate::symbolic::FillPattern;
 
     /// Bits of L, D^-1, U', and of what they make of a vector, with supernodes and without.
     fn both(a: &Csr, pattern: &Arc<FillPattern>, shift: f64) -> Result<[Vec<u64>; 2], Breakdown> {
@@ -202,6 +282,8 @@ mod tests {
 
     #[test]
     fn factors_and_solves_have_the_bits_of_those_without() {
+        // supernodes whose rows have one sum, four, and some one and some four
+        let mut met = [0; 3];
         for spec in [
             "reservoir:6x5x4,k=2",
             "blockpoisson3d:6x5x3,b=3",
@@ -211,10 +293,20 @@ mod tests {
             let a = matrix(spec);
             let a = a.in_blocks(1);
             for k in 0..4 {
-                let [with, without] = both(&a, &pattern(&a, k), 0.01).expect("pivots");
+                let pattern = pattern(&a, k);
+                let [with, without] = both(&a, &pattern, 0.01).expect("pivots");
                 assert!(with == without, "{spec}, k = {k}");
+                let nodes = supernodes(Threads::One, &pattern).expect("supernodes");
+                let mut i = 0;
+                while i < a.rows() {
+                    let count = nodes.ahead(i..a.rows());
+                    let four = |row: usize| far_in_four_sums(pattern.lower.row(row).len()) > 0;
+                    met[usize::from(four(i)) + usize::from(four(i + count - 1))] += 1;
+                    i += count;
+                }
             }
         }
+        assert!(met.iter().all(|&count| count > 20), "{met:?}");
     }
 
     #[test]
