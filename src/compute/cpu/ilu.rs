@@ -20,6 +20,7 @@ use super::numbering::Numbering;
 use super::order::Order;
 use super::pace::Pace;
 use super::parts::Blocks;
+use super::row_sums::far_in_four_sums;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
@@ -50,6 +51,8 @@ pub struct BlockIlu {
     levels: OnceLock<[usize; 2]>,
     /// Rows that one thread takes together.
     pub(super) supernodes: Option<Groups>,
+    /// Whether any row of each triangle has [four sums](far_in_four_sums).
+    pub(super) long_rows: [bool; 2],
     /// Rows of each triangle whose columns solves know from others.
     pub(super) runs: Option<[Runs; 2]>,
     /// Order of the vectors, where it is not that of the factors.
@@ -90,6 +93,10 @@ impl BlockIlu {
             }),
             values: span("zeros", || Values::zeros(pattern, precision)),
             supernodes,
+            long_rows: [&pattern.lower, &pattern.upper].map(|of| {
+                let four = |row: &[u32]| far_in_four_sums((row[1] - row[0]) as usize) > 0;
+                pattern.block_size() == 1 && of.view().row_ptr.windows(2).any(four)
+            }),
             runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
                 .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
                 .flatten(),

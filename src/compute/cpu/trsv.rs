@@ -91,6 +91,7 @@ struct Factors<'a, N> {
     upper: PatternView<'a>,
     numbers: N,
     supernodes: Option<&'a Groups>,
+    long_rows: [bool; 2],
 }
 
 impl<'a, N: Numbers> Factors<'a, N> {
@@ -100,6 +101,7 @@ impl<'a, N: Numbers> Factors<'a, N> {
             upper: ilu.pattern.upper.view(),
             numbers,
             supernodes: ilu.supernodes.as_ref().filter(|_| N::ALIKE),
+            long_rows: ilu.long_rows,
         }
     }
 
@@ -144,9 +146,16 @@ fn forward_body<K: BlockSize, N: Numbers, S: Simd>(
 ) {
     let (z, b, first) = (Shared::new(z), size.b(), rows.start);
     let Some(nodes) = f.supernodes.filter(|_| b == 1) else {
-        for i in rows {
-            let at = (i - first) * b;
-            forward_row_body(s, size, f, &r[at..at + b], z, i);
+        let r = |i: usize| &r[(i - first) * b..(i - first + 1) * b];
+        // rows that are all short have a loop of their own
+        if f.long_rows[0] {
+            for i in rows {
+                forward_row_body::<true, K, N, S>(s, size, f, r(i), z, i);
+            }
+        } else {
+            for i in rows {
+                forward_row_body::<false, K, N, S>(s, size, f, r(i), z, i);
+            }
         }
         return;
     };
@@ -154,7 +163,7 @@ fn forward_body<K: BlockSize, N: Numbers, S: Simd>(
     while i < rows.end {
         let (count, r) = (nodes.ahead(i..rows.end), &r[i - first..]);
         match count {
-            1 => forward_row_body(s, size, f, &r[..1], z, i),
+            1 => forward_row_body::<true, K, N, S>(s, size, f, &r[..1], z, i),
             2 => f.numbers.forward_together::<2, S>(s, f.lower, r, z, i),
             3 => f.numbers.forward_together::<3, S>(s, f.lower, r, z, i),
             _ => f.numbers.forward_together::<4, S>(s, f.lower, r, z, i),
@@ -173,8 +182,15 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
 ) {
     let z = Shared::new(z);
     let Some(nodes) = f.supernodes.filter(|_| size.b() == 1) else {
-        for i in rows.rev() {
-            backward_row_body(s, size, f, z, i);
+        let rows = rows.rev();
+        if f.long_rows[1] {
+            for i in rows {
+                backward_row_body::<true, K, N, S>(s, size, f, z, i);
+            }
+        } else {
+            for i in rows {
+                backward_row_body::<false, K, N, S>(s, size, f, z, i);
+            }
         }
         return;
     };
@@ -183,7 +199,7 @@ fn backward_body<K: BlockSize, N: Numbers, S: Simd>(
         let count = nodes.behind(rows.start..end);
         end -= count;
         match count {
-            1 => backward_row_body(s, size, f, z, end),
+            1 => backward_row_body::<true, K, N, S>(s, size, f, z, end),
             2 => f.numbers.backward_together::<2, S>(s, f.upper, z, end),
             3 => f.numbers.backward_together::<3, S>(s, f.upper, z, end),
             _ => f.numbers.backward_together::<4, S>(s, f.upper, z, end),
@@ -203,7 +219,7 @@ fn forward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
 ) {
     for &i in rows {
         let (i, b) = (i as usize, size.b());
-        forward_row_body(s, size, f, &r[i * b..(i + 1) * b], z, i);
+        forward_row_body::<true, K, N, S>(s, size, f, &r[i * b..(i + 1) * b], z, i);
     }
 }
 
@@ -217,13 +233,13 @@ fn backward_rows_body<K: BlockSize, N: Numbers, S: Simd>(
     rows: &[u32],
 ) {
     for &i in rows {
-        backward_row_body(s, size, f, z, i as usize);
+        backward_row_body::<true, K, N, S>(s, size, f, z, i as usize);
     }
 }
 
 /// Row i of the forward solve; r is `r_i`.
 #[inline(always)]
-fn forward_row_body<K: BlockSize, N: Numbers, S: Simd>(
+fn forward_row_body<const LONG: bool, K: BlockSize, N: Numbers, S: Simd>(
     s: S,
     size: K,
     f: Factors<N>,
@@ -231,24 +247,24 @@ fn forward_row_body<K: BlockSize, N: Numbers, S: Simd>(
     z: Shared,
     i: usize,
 ) {
-    f.numbers.forward(s, size, f.lower, r, z, i);
+    f.numbers.forward::<LONG, K, S>(s, size, f.lower, r, z, i);
 }
 
 /// Row i of the backward solve.
 #[inline(always)]
-fn backward_row_body<K: BlockSize, N: Numbers, S: Simd>(
+fn backward_row_body<const LONG: bool, K: BlockSize, N: Numbers, S: Simd>(
     s: S,
     size: K,
     f: Factors<N>,
     z: Shared,
     i: usize,
 ) {
-    f.numbers.backward(s, size, f.upper, z, i);
+    f.numbers.backward::<LONG, K, S>(s, size, f.upper, z, i);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::row_sums::far_in_four_sums;
+    use super::rows::far_of;
     use super::*;
     use crate::case::{FactorPrecision, Trisolve};
     use crate::compute::Factors as _;
@@ -272,7 +288,7 @@ mod tests {
             let pattern = pattern(&a.in_blocks(b), if b == 1 { 2 } else { 0 });
             let lengths = || (0..pattern.rows()).map(|i| pattern.lower.row(i).len());
             let longest = lengths().max().unwrap_or(0);
-            assert_eq!(far_in_four_sums(longest) > 0, b == 1, "{longest}");
+            assert_eq!(far_of(b, longest) > 0, b == 1, "{longest}");
             let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             assert!(ilu.plan.is_some());

@@ -20,8 +20,9 @@ use crate::matrix::pattern::PatternView;
 pub(super) trait Numbers: Copy + Send + Sync {
     /// Whether all rows are stored alike, so that several can be taken together.
     const ALIKE: bool;
-    /// Row i of the forward solve, L having the pattern `lower`; r is `r_i`.
-    fn forward<K: BlockSize, S: Simd>(
+    /// Row i of the forward solve, L having the pattern `lower`; r is `r_i`. Rows that have [four sums](far_in_four_sums)
+    /// need `LONG`.
+    fn forward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -31,7 +32,7 @@ pub(super) trait Numbers: Copy + Send + Sync {
         i: usize,
     );
     /// Row i of the backward solve, U' having the pattern `upper`.
-    fn backward<K: BlockSize, S: Simd>(
+    fn backward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -105,7 +106,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
     const ALIKE: bool = true;
 
     #[inline(always)]
-    fn forward<K: BlockSize, S: Simd>(
+    fn forward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -118,11 +119,11 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         let blocks = &self.lower[range.start * bb..range.end * bb];
         let scales = scales_of::<T>(self.lower_scales, b, i);
         let columns = &lower.col_ind[range];
-        forward_row(s, size, Row { columns, blocks, scales }, r, z, i);
+        forward_row::<LONG, K, _, S>(s, size, Row { columns, blocks, scales }, r, z, i);
     }
 
     #[inline(always)]
-    fn backward<K: BlockSize, S: Simd>(
+    fn backward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -137,7 +138,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
         let blocks = &self.upper[(entries - range.end) * bb..(entries - range.start) * bb];
         let scales = scales_of::<T>(self.upper_scales, b, i);
         let columns = &upper.col_ind[range];
-        backward_row(s, size, Row { columns, blocks, scales }, inverse, z, i);
+        backward_row::<LONG, K, _, S>(s, size, Row { columns, blocks, scales }, inverse, z, i);
     }
 
     #[inline(always)]
@@ -168,7 +169,7 @@ impl Numbers for &Adaptive {
     const ALIKE: bool = false;
 
     #[inline(always)]
-    fn forward<K: BlockSize, S: Simd>(
+    fn forward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -183,21 +184,35 @@ impl Numbers for &Adaptive {
             Kind::Half => {
                 let (scales, of) = scales_first::<Float16>(words, size.b());
                 let blocks = &of[..numbers];
-                forward_row(s, size, Row { columns, blocks, scales }, r, z, i);
+                forward_row::<LONG, K, _, S>(s, size, Row { columns, blocks, scales }, r, z, i);
             }
             Kind::Single => {
                 let blocks = &cast_slice::<u64, f32>(words)[..numbers];
-                forward_row(s, size, Row { columns, blocks, scales: &[] }, r, z, i);
+                forward_row::<LONG, K, _, S>(
+                    s,
+                    size,
+                    Row { columns, blocks, scales: &[] },
+                    r,
+                    z,
+                    i,
+                );
             }
             Kind::Double => {
                 let blocks = &cast_slice::<u64, f64>(words)[..numbers];
-                forward_row(s, size, Row { columns, blocks, scales: &[] }, r, z, i);
+                forward_row::<LONG, K, _, S>(
+                    s,
+                    size,
+                    Row { columns, blocks, scales: &[] },
+                    r,
+                    z,
+                    i,
+                );
             }
         }
     }
 
     #[inline(always)]
-    fn backward<K: BlockSize, S: Simd>(
+    fn backward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
         size: K,
@@ -214,17 +229,17 @@ impl Numbers for &Adaptive {
                 let (inverse, blocks) = of[..numbers].split_at(bb);
                 let (of_inverse, scales) = scales.split_at(b);
                 let row = Row { columns, blocks, scales };
-                backward_row(s, size, row, (inverse, of_inverse), z, i);
+                backward_row::<LONG, K, _, S>(s, size, row, (inverse, of_inverse), z, i);
             }
             Kind::Single => {
                 let (inverse, blocks) = cast_slice::<u64, f32>(words)[..numbers].split_at(bb);
                 let row = Row { columns, blocks, scales: &[] };
-                backward_row(s, size, row, (inverse, &[]), z, i);
+                backward_row::<LONG, K, _, S>(s, size, row, (inverse, &[]), z, i);
             }
             Kind::Double => {
                 let (inverse, blocks) = cast_slice::<u64, f64>(words)[..numbers].split_at(bb);
                 let row = Row { columns, blocks, scales: &[] };
-                backward_row(s, size, row, (inverse, &[]), z, i);
+                backward_row::<LONG, K, _, S>(s, size, row, (inverse, &[]), z, i);
             }
         }
     }
@@ -241,7 +256,7 @@ struct Row<'a, T> {
 /// `y_i = r_i - sum_{j < i} L_ij y_j`, r being `r_i`. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
-fn forward_row<K: BlockSize, T: Entry, S: Simd>(
+fn forward_row<const LONG: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
     row: Row<T>,
@@ -249,14 +264,14 @@ fn forward_row<K: BlockSize, T: Entry, S: Simd>(
     z: Shared,
     i: usize,
 ) {
-    let y = subtracted::<false, K, T, S>(s, size, row, z, size.load(s, r));
+    let y = subtracted::<LONG, false, K, T, S>(s, size, row, z, size.load(s, r));
     // SAFETY: this call alone writes segment i, and nobody reads it before the task ends.
     size.store(s, y, unsafe { z.write(i * size.b()..(i + 1) * size.b()) });
 }
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
 #[inline(always)]
-fn backward_row<K: BlockSize, T: Entry, S: Simd>(
+fn backward_row<const LONG: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
     row: Row<T>,
@@ -270,13 +285,13 @@ fn backward_row<K: BlockSize, T: Entry, S: Simd>(
     if T::SCALED {
         start = size.scale_add(s, scales, start, size.zero(s));
     }
-    size.store(s, subtracted::<true, K, T, S>(s, size, row, z, start), y);
+    size.store(s, subtracted::<LONG, true, K, T, S>(s, size, row, z, start), y);
 }
 
 /// `start - sum_j B_j z_j`, of which a backward solve takes the columns from the last to the first. Scaled sums are
 /// multiplied by their scales once, at the end.
 #[inline(always)]
-fn subtracted<const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
+fn subtracted<const LONG: bool, const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
     row: Row<T>,
@@ -285,8 +300,8 @@ fn subtracted<const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
 ) -> K::Segment<S> {
     prefetch_ahead(row.blocks);
     let acc = if T::SCALED { size.zero(s) } else { start };
-    let far = if size.b() == 1 { far_in_four_sums(row.columns.len()) } else { 0 };
-    // two calls: short rows know nothing of `far`
+    let far = if LONG { far_of(size.b(), row.columns.len()) } else { 0 };
+    debug_assert_eq!(far, far_of(size.b(), row.columns.len()));
     let acc = if far == 0 {
         in_one_sum::<BACKWARD, K, T, S>(s, size, row.columns, row.blocks, z, acc)
     } else {
@@ -311,6 +326,12 @@ fn subtracted<const BACKWARD: bool, K: BlockSize, T: Entry, S: Simd>(
         in_one_sum::<BACKWARD, K, T, S>(s, size, rest, &row.blocks[far..], z, acc)
     };
     if T::SCALED { size.scale_add(s, row.scales, acc, start) } else { acc }
+}
+
+/// Entries of a row of so many blocks that have four sums: none of larger blocks, of which several rows are added at once.
+#[inline(always)]
+pub(super) fn far_of(block_size: usize, blocks: usize) -> usize {
+    if block_size == 1 { far_in_four_sums(blocks) } else { 0 }
 }
 
 /// `acc - sum_j B_j z_j` in one sum.

@@ -90,7 +90,7 @@ fn forward_body<T: Entry, S: Simd>(
         let columns = run.distances.len();
         with_columns!(columns, M, forward_run::<M, T, S>(s, f.numbers, r, z, &run), {
             for (i, r) in run.rows.zip(r.chunks_exact(1)) {
-                f.numbers.forward(s, Fixed::<1>, f.lower, r, z, i);
+                f.numbers.forward::<true, _, _>(s, Fixed::<1>, f.lower, r, z, i);
             }
         });
     }
@@ -108,7 +108,7 @@ fn backward_body<T: Entry, S: Simd>(
         let columns = run.distances.len();
         with_columns!(columns, M, backward_run::<M, T, S>(s, f.numbers, z, &run), {
             for i in run.rows.rev() {
-                f.numbers.backward(s, Fixed::<1>, f.upper, z, i);
+                f.numbers.backward::<true, _, _>(s, Fixed::<1>, f.upper, z, i);
             }
         });
     }
