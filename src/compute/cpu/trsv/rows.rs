@@ -247,6 +247,7 @@ impl Numbers for &Adaptive {
 
 /// Columns of a block row, ascending, and what multiplies their unknowns, in the order in which a solve takes them: blocks,
 /// and the scales of the scalar rows where entries are [scaled](Entry::SCALED).
+#[derive(Clone, Copy)]
 struct Row<'a, T> {
     columns: &'a [u32],
     blocks: &'a [T],
