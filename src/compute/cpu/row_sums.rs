@@ -1,7 +1,7 @@
-//! The order in which products and triangular solves add up a row of numbers. One sum is a chain of additions, each of which
-//! waits for the one before: long rows have four, the lanes of a register. The order follows from the length of a row
-//! alone, so that rows by themselves, in supernodes, in runs, on any threads and with several right-hand sides have the
-//! same bits.
+//! The order in which products and triangular solves add up a row of numbers. One sum is a chain of additions, each of
+//! which waits for the one before: long rows have four, the lanes of a register. The order follows from the length of a
+//! row alone, so that rows by themselves, in supernodes, in runs, on any threads and with several right-hand sides have
+//! the same bits.
 
 use super::entry::Entry;
 use super::groups::MOST;
@@ -11,8 +11,8 @@ use super::simd::Simd;
 pub(super) const SUMS: usize = 4;
 /// Entries of a row from which on a product has four sums.
 const LONG: usize = 8;
-/// Entries of a row that a solve takes last, in one sum: unknowns of its own [group](MOST) and of the one before, which are
-/// solved just before.
+/// Entries of a row that a solve takes last, in one sum: those of its own [group](MOST) and of the one before, whose
+/// unknowns are ready last.
 const NEAR: usize = 2 * MOST;
 
 /// Entries at the head of a row of `len` that a product takes to four sums in turn, which then are [added](added); the
@@ -34,8 +34,8 @@ pub(super) fn added<T>([a, b, c, d]: [T; SUMS], plus: impl Fn(T, T) -> T) -> T {
     plus(plus(a, c), plus(b, d))
 }
 
-/// So many entries at the head of `N` rows times the numbers `x` at their columns, subtracted from or added to zero in four
-/// sums, which are added. The counts are whole multiples of [`SUMS`] and ascend, by as much at most.
+/// So many entries at the head of `N` rows times the numbers `x` at their columns, subtracted from or added to zero in
+/// four sums, which are added. The counts are multiples of [`SUMS`] and ascend, by [`SUMS`] in all at most.
 ///
 /// # Safety
 /// The rows have that many entries, and `x` may be asked for the places of the last count.

@@ -8,6 +8,7 @@
 mod rows;
 mod runs;
 mod supernodes;
+mod uniform;
 
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ use super::shared::Shared;
 use super::simd::Simd;
 use super::values::Values;
 use crate::matrix::pattern::PatternView;
-use rows::{Numbers, Uniform};
+use rows::Numbers;
+use uniform::Uniform;
 
 /// Calls `$f(size, factors, args)` with the size of the blocks and the factors in their precision.
 macro_rules! with_factors {

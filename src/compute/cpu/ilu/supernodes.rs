@@ -80,8 +80,8 @@ fn load(job: &Job, rows: &Range<usize>, columns: &mut [[f64; MOST]]) {
     }
 }
 
-/// Subtracts what `P` rows of a supernode, from row p on, do to the rows whose numbers are in `columns`: a number is read and
-/// written once for all of them, with the operations of one row after the other.
+/// Subtracts what `P` rows of a supernode, from row p on, do to the rows whose numbers are in `columns`: a number is
+/// read and written once for all of them, with the operations of one row after the other.
 ///
 /// # Safety
 /// Nobody writes these rows of U' now.

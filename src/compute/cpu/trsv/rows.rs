@@ -8,20 +8,19 @@ use super::super::adaptive::{Adaptive, Kind, scales_first};
 use super::super::block::BlockSize;
 use super::super::entry::Entry;
 use super::super::narrow::Float16;
-use super::super::parts::Blocks;
 use super::super::row_sums::{far_in_four_sums, four_sums};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
-use super::super::values::Scaled;
 use super::supernodes;
+use super::uniform::Uniform;
 use crate::matrix::pattern::PatternView;
 
 /// What solves read of the numbers of factors, row by row.
 pub(super) trait Numbers: Copy + Send + Sync {
     /// Whether all rows are stored alike, so that several can be taken together.
     const ALIKE: bool;
-    /// Row i of the forward solve, L having the pattern `lower`; r is `r_i`. Rows that have [four sums](far_in_four_sums)
-    /// need `LONG`.
+    /// Row i of the forward solve, L having the pattern `lower`; r is `r_i`. Rows that have
+    /// [four sums](far_in_four_sums) need `LONG`.
     fn forward<const LONG: bool, K: BlockSize, S: Simd>(
         self,
         s: S,
@@ -60,39 +59,6 @@ pub(super) trait Numbers: Copy + Send + Sync {
         _i: usize,
     ) {
         unreachable!("rows are not alike");
-    }
-}
-
-/// Factors in one precision; without scales where they have none.
-#[derive(Clone, Copy)]
-pub(super) struct Uniform<'a, T> {
-    pub(super) lower: &'a [T],
-    pub(super) inverse_diagonal: &'a [T],
-    pub(super) upper: &'a [T],
-    pub(super) lower_scales: &'a [u16],
-    pub(super) inverse_scales: &'a [u16],
-    pub(super) upper_scales: &'a [u16],
-}
-
-impl<'a, T: Entry> Uniform<'a, T> {
-    pub(super) fn plain(blocks: &'a Blocks<T>) -> Self {
-        Self {
-            lower: &blocks.lower,
-            inverse_diagonal: &blocks.inverse_diagonal,
-            upper: &blocks.upper,
-            lower_scales: &[],
-            inverse_scales: &[],
-            upper_scales: &[],
-        }
-    }
-
-    pub(super) fn scaled(of: &'a Scaled<T>) -> Self {
-        Self {
-            lower_scales: &of.scales.lower,
-            inverse_scales: &of.scales.inverse_diagonal,
-            upper_scales: &of.scales.upper,
-            ..Self::plain(&of.blocks)
-        }
     }
 }
 
@@ -245,8 +211,8 @@ impl Numbers for &Adaptive {
     }
 }
 
-/// Columns of a block row, ascending, and what multiplies their unknowns, in the order in which a solve takes them: blocks,
-/// and the scales of the scalar rows where entries are [scaled](Entry::SCALED).
+/// Columns of a block row, ascending, and what multiplies their unknowns, in the order in which a solve takes them:
+/// blocks, and the scales of the scalar rows where entries are [scaled](Entry::SCALED).
 #[derive(Clone, Copy)]
 struct Row<'a, T> {
     columns: &'a [u32],
@@ -329,7 +295,7 @@ fn subtracted<const LONG: bool, const BACKWARD: bool, K: BlockSize, T: Entry, S:
     if T::SCALED { size.scale_add(s, row.scales, acc, start) } else { acc }
 }
 
-/// Entries of a row of so many blocks that have four sums: none of larger blocks, of which several rows are added at once.
+/// Entries of a row of so many blocks that have four sums: none of larger blocks, whose rows are added several at once.
 #[inline(always)]
 pub(super) fn far_of(block_size: usize, blocks: usize) -> usize {
     if block_size == 1 { far_in_four_sums(blocks) } else { 0 }

@@ -15,7 +15,8 @@ use super::super::runs::{Run, Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::Factors;
-use super::rows::{Numbers, Uniform};
+use super::rows::Numbers;
+use super::uniform::Uniform;
 
 /// `z = (L D U')^-1 r`, as [`super::apply`].
 pub(super) fn apply<T: Entry>(

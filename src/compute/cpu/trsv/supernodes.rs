@@ -1,5 +1,5 @@
-//! Rows of a supernode: an index and an unknown are read once for all of them. Each row has the operations of
-//! [`forward_row`](super::rows::forward_row) or [`backward_row`](super::rows::backward_row), in their order.
+//! Rows of a supernode: an index and an unknown are read once for all of them. Each row has the operations of a row alone,
+//! in their order.
 
 #![allow(unsafe_code, reason = "threads that write disjoint parts")]
 
@@ -7,7 +7,7 @@ use super::super::entry::{Entry, scale};
 use super::super::row_sums::{SUMS, far_in_four_sums, four_sums};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
-use super::rows::Uniform;
+use super::uniform::Uniform;
 use crate::matrix::pattern::PatternView;
 
 /// Rows in the order in which they are solved: each has the columns of the one before, and then that row itself.
