@@ -45,8 +45,9 @@ def files_of(records, paths, fallback):
     found = list(paths["run"])
     # comparisons have no backend of their own: those in a folder of a GPU ran on it
     for backend in {record.get("backend") or fallback for record in records}:
-        for part in backend.split("-"):
-            part = "cpu" if part == "mt" else part
+        # `cpu-mt`, `mpi-cuda`; ranks without a GPU compute as `cpu` does
+        parts = ["mpi", "cpu"] if backend == "mpi" else backend.split("-")
+        for part in parts:
             found += [path for path in paths.get(part, []) if path not in found]
     return found
 

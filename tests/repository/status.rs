@@ -71,6 +71,28 @@ fn the_readme_marks_the_tables_that_it_quotes() {
     }
 }
 
+/// Commits to one backend make no record of another older.
+#[test]
+fn what_every_run_measures_is_of_no_backend() {
+    let text = std::fs::read_to_string(root().join("scripts/results-status.toml")).unwrap();
+    let settings: toml::Value = toml::from_str(&text).unwrap();
+    let files = |part: &str| {
+        let paths = settings["paths"][part].as_array().unwrap().iter();
+        let paths = paths.map(|path| path.as_str().unwrap());
+        let mut git = std::process::Command::new("git");
+        let output = git.arg("-C").arg(root()).args(["ls-files", "--"]).args(paths).output();
+        let found = String::from_utf8(output.unwrap().stdout).unwrap();
+        found.lines().map(str::to_string).collect::<Vec<_>>()
+    };
+    let of_all = files("run");
+    assert!(of_all.iter().any(|name| name == "src/compute/setup.rs"), "{of_all:?}");
+    for part in ["cpu", "cuda", "cusparse"] {
+        let own = files(part);
+        assert!(own.len() > 2, "{part}: {own:?}");
+        assert!(own.iter().all(|name| !of_all.contains(name)), "{part}");
+    }
+}
+
 /// What `scripts/results-status.py` of a tree ends with and prints; none without Python.
 fn marks(tree: &Path, words: &[&str]) -> Option<(Option<i32>, String)> {
     let python = std::env::var("BILU_BENCH_PYTHON").unwrap_or_else(|_| "python3".into());
