@@ -70,7 +70,7 @@ pub(super) fn backward<const N: usize, T: Entry, S: Simd>(
         scales: std::array::from_fn(|row| if T::SCALED { f.upper_scales[last - row] } else { 0 }),
     };
     let columns = &upper.col_ind[range];
-    // SAFETY: as above.
+    // SAFETY: asked for places below their number.
     let column = |at: usize| unsafe { *columns.get_unchecked(columns.len() - 1 - at) } as usize;
     let solved = node.solved(s, columns.len(), column, z);
     y.iter_mut().rev().zip(solved).for_each(|(z, of)| *z = of);
