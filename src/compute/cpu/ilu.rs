@@ -51,7 +51,7 @@ pub struct BlockIlu {
     levels: OnceLock<[usize; 2]>,
     /// Rows that one thread takes together.
     pub(super) supernodes: Option<Groups>,
-    /// Whether any row of each triangle has [four sums](far_in_four_sums).
+    /// Whether a row of each triangle may have [four sums](far_in_four_sums); not looked for where there are runs.
     pub(super) long_rows: [bool; 2],
     /// Rows of each triangle whose columns solves know from others.
     pub(super) runs: Option<[Runs; 2]>,
@@ -87,19 +87,21 @@ impl BlockIlu {
         let threads = Threads::when(parallel);
         let runs = |of: &Pattern| span("runs", || Runs::of(threads, of.view()));
         let supernodes = span("supernodes", || supernodes::supernodes(threads, pattern));
+        let runs = (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
+            .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
+            .flatten();
+        let long = |row: &[u32]| far_in_four_sums((row[1] - row[0]) as usize) > 0;
+        let long_rows = [&pattern.lower, &pattern.upper].map(|of| {
+            pattern.block_size() == 1 && (runs.is_some() || of.row_ptr.windows(2).any(long))
+        });
         Self {
             spaces: span("workspaces", || {
                 Workspace::of_each(threads, pattern, supernodes.is_some())
             }),
             values: span("zeros", || Values::zeros(pattern, precision)),
             supernodes,
-            long_rows: [&pattern.lower, &pattern.upper].map(|of| {
-                let four = |row: &[u32]| far_in_four_sums((row[1] - row[0]) as usize) > 0;
-                pattern.block_size() == 1 && of.view().row_ptr.windows(2).any(four)
-            }),
-            runs: (pattern.block_size() == 1 && precision != FactorPrecision::Adaptive)
-                .then(|| Some([runs(&pattern.lower)?, runs(&pattern.upper)?]))
-                .flatten(),
+            long_rows,
+            runs,
             pattern: Arc::clone(pattern),
             plan,
             levels,

@@ -34,6 +34,21 @@ pub(super) fn added<T>([a, b, c, d]: [T; SUMS], plus: impl Fn(T, T) -> T) -> T {
     plus(plus(a, c), plus(b, d))
 }
 
+/// Adds `count` entries to `start` by `add(sum, entry)`, the first `four` in four sums: for counts known to the compiler.
+#[inline(always)]
+pub(super) fn row_sum(
+    [four, count]: [usize; 2],
+    start: f64,
+    add: impl Fn(f64, usize) -> f64,
+) -> f64 {
+    let mut sums = [0.0; SUMS];
+    for at in 0..four {
+        sums[at % SUMS] = add(sums[at % SUMS], at);
+    }
+    let start = if four > 0 { start + added(sums, |a, b| a + b) } else { start };
+    (four..count).fold(start, add)
+}
+
 /// So many entries at the head of `N` rows times the numbers `x` at their columns, subtracted from or added to zero in
 /// four sums, which are added. The counts are multiples of [`SUMS`] and ascend, by [`SUMS`] in all at most.
 ///

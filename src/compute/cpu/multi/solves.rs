@@ -253,6 +253,36 @@ fn minus_last<L: Lanes, T: Entry, S: Simd>(
     minus::<L, T, S>(s, block, size, strip, z, [r, j], sum)
 }
 
+/// Row `row` of `sum - sum_j B_j z_j`, from the far end to the near one, where the nearest may be the last row.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn minus_row<'a, const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
+    s: S,
+    mut entries: impl DoubleEndedIterator<Item = (&'a u32, &'a [T])> + ExactSizeIterator,
+    size: usize,
+    strip: Strip,
+    z: Shared,
+    row: usize,
+    mut sum: L::Of<S>,
+    last: Last<L::Of<S>>,
+) -> L::Of<S> {
+    let far = if SCALAR { far_in_four_sums(entries.len()) } else { 0 };
+    let nearest = entries.next_back();
+    let minus = |sum, (&j, block): (&u32, &[T])| {
+        minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
+    };
+    if far > 0 {
+        sum = in_turn::<L, S, _>(s, sum, entries.by_ref().take(far), minus);
+    }
+    sum = entries.fold(sum, minus);
+    match nearest {
+        Some((&j, block)) => {
+            minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, last)
+        }
+        None => sum,
+    }
+}
+
 /// `y_i = r_i - sum_{j < i} L_ij y_j`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
@@ -280,19 +310,8 @@ fn forward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
     for row in 0..size {
         let at = strip.of_row(i * size + row);
         let mut sum = L::load(s, &r[at..]);
-        let mut entries = columns.iter().zip(blocks.chunks_exact(size * size));
-        let nearest = entries.next_back();
-        let minus = |sum, (&j, block): (&u32, &[T])| {
-            minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
-        };
-        if SCALAR && far_in_four_sums(columns.len()) > 0 {
-            let far = entries.by_ref().take(far_in_four_sums(columns.len()));
-            sum = in_turn::<L, S, _>(s, sum, far, minus);
-        }
-        sum = entries.fold(sum, minus);
-        if let Some((&j, block)) = nearest {
-            sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
-        }
+        let entries = columns.iter().zip(blocks.chunks_exact(size * size));
+        sum = minus_row::<SCALAR, L, T, S>(s, entries, size, strip, z, row, sum, *last);
         // SAFETY: this call alone writes row i, and nobody reads it before the task ends.
         L::store(s, sum, unsafe { z.write(at..at + L::COUNT) });
         if SCALAR {
@@ -336,19 +355,8 @@ fn backward_row<const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
         for (c, own) in own.chunks_exact(L::COUNT).take(size).enumerate() {
             sum = L::madd(s, inverse[c * size + row].wide(), L::load(s, own), sum);
         }
-        let mut entries = columns.iter().rev().zip(blocks.chunks_exact(bb));
-        let nearest = entries.next_back();
-        let minus = |sum, (&j, block): (&u32, &[T])| {
-            minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
-        };
-        if SCALAR && far_in_four_sums(columns.len()) > 0 {
-            let far = entries.by_ref().take(far_in_four_sums(columns.len()));
-            sum = in_turn::<L, S, _>(s, sum, far, minus);
-        }
-        sum = entries.fold(sum, minus);
-        if let Some((&j, block)) = nearest {
-            sum = minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, *last);
-        }
+        let entries = columns.iter().rev().zip(blocks.chunks_exact(bb));
+        sum = minus_row::<SCALAR, L, T, S>(s, entries, size, strip, z, row, sum, *last);
         let at = strip.of_row(i * size + row);
         // SAFETY: as above.
         L::store(s, sum, unsafe { z.write(at..at + L::COUNT) });

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
 use super::super::multiversion::multiversion;
-use super::super::row_sums::{SUMS, added, in_four_sums};
+use super::super::row_sums::{in_four_sums, row_sum};
 use super::super::runs::{Run, Runs, with_columns};
 use super::super::simd::{Simd, prefetch_ahead};
 use super::{ROWS_PER_TASK, Rows, rows_by_columns};
@@ -88,12 +88,6 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
             s.madd(if MINUS { -of_row[t] } else { of_row[t] }, x, sum)
         };
         let start = if MINUS { b[i] } else { 0.0 };
-        let in_four = const { in_four_sums(M) };
-        let mut sums = [0.0; SUMS];
-        for t in 0..in_four {
-            sums[t % SUMS] = add(sums[t % SUMS], t);
-        }
-        let start = if in_four > 0 { start + added(sums, |a, b| a + b) } else { start };
-        *y = (in_four..M).fold(start, add);
+        *y = row_sum([const { in_four_sums(M) }, M], start, add);
     }
 }

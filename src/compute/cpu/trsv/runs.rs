@@ -10,7 +10,7 @@ use super::super::block::Fixed;
 use super::super::entry::{Entry, scale};
 use super::super::ilu::Plan;
 use super::super::multiversion::multiversion;
-use super::super::row_sums::{SUMS, added, far_in_four_sums};
+use super::super::row_sums::{far_in_four_sums, row_sum};
 use super::super::runs::{Run, Runs, with_columns};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead};
@@ -147,13 +147,7 @@ fn forward_run<const M: usize, T: Entry, S: Simd>(
 /// Subtracts products of all columns but the nearest from `start`; `minus(sum, column)` subtracts one.
 #[inline(always)]
 fn far_sum<const M: usize>(start: f64, minus: impl Fn(f64, usize) -> f64) -> f64 {
-    let far = const { far_in_four_sums(M) };
-    let mut sums = [0.0; SUMS];
-    for t in 0..far {
-        sums[t % SUMS] = minus(sums[t % SUMS], t);
-    }
-    let start = if far > 0 { start + added(sums, |a, b| a + b) } else { start };
-    (far..M - 1).fold(start, minus)
+    row_sum([const { far_in_four_sums(M) }, M - 1], start, minus)
 }
 
 /// The backward solve in `rows`, from the last to the first.
