@@ -1,6 +1,6 @@
 //! Columns of a multivector that a register holds.
 
-use super::super::row_sums::{SUMS, added};
+use super::super::row_sums::SUMS;
 use super::super::simd::Simd;
 
 /// Whether vectors of so many numbers stream from memory: their lines are asked for before they are read. What stays in
@@ -165,23 +165,15 @@ in_a_register! {
     Alone: 8 true F8 splat8 load8 store8 madd8
 }
 
-/// `add(sum, entry)` of whole groups of [`SUMS`] entries, each group to as many sums, which are added to `start`.
+/// `start` and four sums, added in the order of [`added`](super::super::row_sums::added).
 #[inline(always)]
-pub(super) fn in_turn<L: Lanes, S: Simd, E>(
+pub(super) fn joined<L: Lanes, S: Simd>(
     s: S,
     start: L::Of<S>,
-    mut entries: impl Iterator<Item = E>,
-    add: impl Fn(L::Of<S>, E) -> L::Of<S>,
+    [a, b, c, d]: [L::Of<S>; SUMS],
 ) -> L::Of<S> {
-    let mut sums = [L::zero(s); SUMS];
-    while let Some(first) = entries.next() {
-        sums[0] = add(sums[0], first);
-        for sum in &mut sums[1..] {
-            *sum = entries.next().map_or(*sum, |entry| add(*sum, entry));
-        }
-    }
-    let plus = |a, b| L::madd(s, 1.0, a, b);
-    plus(start, added(sums, plus))
+    let (even, odd) = (L::madd(s, 1.0, a, c), L::madd(s, 1.0, b, d));
+    L::madd(s, 1.0, start, L::madd(s, 1.0, even, odd))
 }
 
 /// Calls `$f::<Lanes>(lanes, args)` for a strip of that width.

@@ -6,12 +6,12 @@
 )]
 
 use super::super::multiversion::multiversion;
-use super::super::row_sums::in_four_sums;
+use super::super::row_sums::{SUMS, in_four_sums};
 use super::super::runs::Runs;
 use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::super::stream;
-use super::lanes::{Lanes, Strip, from_memory, in_turn, strips, with_lanes};
+use super::lanes::{Lanes, Strip, from_memory, joined, strips, with_lanes};
 use super::{dense, runs};
 use crate::base::threads::Threads;
 
@@ -163,24 +163,56 @@ fn sized<const SCALAR: bool, const MINUS: bool, L: Lanes, S: Simd>(
         for r in 0..size {
             let at = strip.of_row(i * size + r);
             let mut sum = if MINUS { L::load(s, &b[at..]) } else { L::zero(s) };
-            let add = |mut sum: L::Of<S>, at: usize| {
-                let (j, block) = (columns[at] as usize, &values[at * size * size..][..size * size]);
-                for c in 0..size {
-                    let from = strip.of_row(j * size + c);
-                    // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has as many
-                    // rows.
-                    let x = L::load(s, unsafe { x.get_unchecked(from..from + L::COUNT) });
-                    let v = block[c * size + r];
-                    sum = L::madd(s, if MINUS { -v } else { v }, x, sum);
-                }
-                sum
-            };
+            // no closures: they would be compiled without the caller's instruction set
             let in_four = if SCALAR { in_four_sums(columns.len()) } else { 0 };
             if in_four > 0 {
-                sum = in_turn::<L, S, _>(s, sum, 0..in_four, add);
+                let mut sums = [L::zero(s); SUMS];
+                for (columns, values) in
+                    columns[..in_four].chunks_exact(SUMS).zip(values.chunks_exact(SUMS))
+                {
+                    for lane in 0..SUMS {
+                        let block = &values[lane..=lane];
+                        sums[lane] = plus_block::<MINUS, L, S>(
+                            s,
+                            block,
+                            [1, 0],
+                            strip,
+                            x,
+                            columns[lane],
+                            sums[lane],
+                        );
+                    }
+                }
+                sum = joined::<L, S>(s, sum, sums);
             }
-            sum = (in_four..columns.len()).fold(sum, add);
+            let rest =
+                columns[in_four..].iter().zip(values.chunks_exact(size * size).skip(in_four));
+            for (&j, block) in rest {
+                sum = plus_block::<MINUS, L, S>(s, block, [size, r], strip, x, j, sum);
+            }
             L::store(s, sum, &mut y[at..]);
         }
     }
+}
+
+/// `sum` with row r of `block x_j` of the size added or subtracted.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn plus_block<const MINUS: bool, L: Lanes, S: Simd>(
+    s: S,
+    block: &[f64],
+    [size, r]: [usize; 2],
+    strip: Strip,
+    x: &[f64],
+    j: u32,
+    mut sum: L::Of<S>,
+) -> L::Of<S> {
+    for c in 0..size {
+        let from = strip.of_row(j as usize * size + c);
+        // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has as many rows.
+        let x = L::load(s, unsafe { x.get_unchecked(from..from + L::COUNT) });
+        let v = block[c * size + r];
+        sum = L::madd(s, if MINUS { -v } else { v }, x, sum);
+    }
+    sum
 }

@@ -11,13 +11,13 @@ use super::super::entry::Entry;
 use super::super::ilu::{BlockIlu, Plan};
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
-use super::super::row_sums::far_in_four_sums;
+use super::super::row_sums::{SUMS, far_in_four_sums};
 use super::super::shared::Shared;
 use super::super::simd::{Simd, prefetch_ahead, prefetch_before};
 use super::super::trsv;
 use super::super::values::Values;
 use super::factors::Factors;
-use super::lanes::{Lanes, Strip, in_turn};
+use super::lanes::{Lanes, Strip, joined};
 use super::{gather, runs, scatter};
 
 /// Calls `$f(lanes, ilu, blocks, strip, args)` for each strip.
@@ -268,13 +268,20 @@ fn minus_row<'a, const SCALAR: bool, L: Lanes, T: Entry, S: Simd>(
 ) -> L::Of<S> {
     let far = if SCALAR { far_in_four_sums(entries.len()) } else { 0 };
     let nearest = entries.next_back();
-    let minus = |sum, (&j, block): (&u32, &[T])| {
-        minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum)
-    };
+    // no closures: they would be compiled without the caller's instruction set
     if far > 0 {
-        sum = in_turn::<L, S, _>(s, sum, entries.by_ref().take(far), minus);
+        let mut sums = [L::zero(s); SUMS];
+        for _ in 0..far / SUMS {
+            for of_sum in &mut sums {
+                let Some((&j, block)) = entries.next() else { break };
+                *of_sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], *of_sum);
+            }
+        }
+        sum = joined::<L, S>(s, sum, sums);
     }
-    sum = entries.fold(sum, minus);
+    for (&j, block) in entries {
+        sum = minus::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum);
+    }
     match nearest {
         Some((&j, block)) => {
             minus_last::<L, T, S>(s, block, size, strip, z, [row, j as usize], sum, last)
