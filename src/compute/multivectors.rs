@@ -62,7 +62,7 @@ pub trait Multivectors<K: Operations> {
     fn set_column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
     /// Whether one of several threads does what `directions` and `residuals` do, because that is faster.
     fn joins_on_one(&self) -> bool;
-    /// `X += P add`, `P = own + Z coef`, `Z = A P` and `gram = P' Z`.
+    /// `X += P add`, `P = own + Z coef`, `Z = A P` and `gram = P' Z`, where A is symmetric.
     fn directions(
         &self,
         a: &K::Matrix,

@@ -170,6 +170,8 @@ pub(crate) trait Simd: Halves {
     fn madd4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
     /// `c - a * b`.
     fn msub4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
+    /// Lane l is lane l + 1 of `v`, the last one its first.
+    fn turned4(self, v: Self::F4) -> Self::F4;
 
     /// All lanes `v`.
     fn splat8(self, v: f64) -> Self::F8;
@@ -243,6 +245,10 @@ impl Simd for Baseline {
     #[inline(always)]
     fn msub4(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
         std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn turned4(self, [a, b, c, d]: [f64; 4]) -> [f64; 4] {
+        [b, c, d, a]
     }
     #[inline(always)]
     fn splat8(self, v: f64) -> [f64; 8] {

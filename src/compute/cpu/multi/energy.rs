@@ -9,9 +9,10 @@ use super::super::ilu::BlockIlu;
 use super::super::multiversion::multiversion;
 use super::super::parts::Blocks;
 use super::super::simd::{Simd, prefetch};
-use super::dense::{CHUNKS_PER_TASK, add_up, chunk, gram_of_chunk, gram_of_strip};
+use super::grams::{Kind, add_up, gram_of_chunk, gram_of_strip};
 use super::lanes::{Lanes, Strip};
 use super::solves::by_strips;
+use super::updates::{CHUNKS_PER_TASK, chunk};
 use crate::base::threads::Threads;
 
 /// Sums over chunks of block rows, which are added up in order: one thread and many have the same bits, and so have
@@ -51,7 +52,7 @@ impl<'a> Energy<'a> {
         }
         let scaled = &mut self.scaled[..y.len()];
         by_strips!(ilu, columns, scaled_by(places.clone(), y, scaled));
-        gram_of_chunk(columns, 0, y, scaled, out);
+        gram_of_chunk(columns, Kind::Symmetric, 0, y, scaled, out);
     }
 
     /// `sums += Y' D^-1 Y` of whole chunks from number `from` on.
@@ -108,7 +109,7 @@ fn weighted<L: Lanes, T: Entry>(
 ) {
     let inverse = &blocks.inverse_diagonal[places];
     assert_eq!(inverse.len() * strip.columns, y.len());
-    gram_of_strip(lanes, strip, 0, y, y, inverse, out);
+    gram_of_strip(lanes, strip, Kind::Symmetric, 0, y, y, inverse, out);
 }
 
 fn scaled_by<L: Lanes, T: Entry>(

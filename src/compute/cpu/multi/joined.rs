@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::super::ilu::BlockIlu;
 use super::super::shared::Shared;
 use super::super::spmv::Rows;
-use super::dense::{add_up, chunk, distance, gram_of_chunk, update_chunk};
 use super::energy::Energy;
+use super::grams::{Kind, add_up, gram_of_chunk};
+use super::updates::{chunk, distance, update_chunk};
 use super::{rows, solves};
 use crate::compute::multivectors::{Own, Step};
 
@@ -52,7 +53,7 @@ pub(super) fn directions(
         }
         rows::some_rows(a, columns, p, None, from / of_row, &mut z[from..to]);
         for (p, z) in p[from..to].chunks(chunk).zip(z[from..to].chunks(chunk)) {
-            gram_of_chunk(columns, 0, p, z, &mut part);
+            gram_of_chunk(columns, Kind::Symmetric, 0, p, z, &mut part);
             add_up(gram, &part);
         }
     }
@@ -86,7 +87,7 @@ pub(super) fn residuals(
             let of_chunk = at..n.min(at + chunk);
             let w = &mut w[of_chunk.clone()];
             update_chunk(columns, far, own, std::iter::once(&q[of_chunk]), coef, w);
-            gram_of_chunk(columns, 0, w, w, &mut part);
+            gram_of_chunk(columns, Kind::Symmetric, 0, w, w, &mut part);
             add_up(of_w, &part);
         }
         solves::forward_rows(ilu, columns, w, Shared::new(q), block_rows(&some));
@@ -105,7 +106,8 @@ pub(super) fn residuals(
         solves::backward_rows(ilu, columns, Shared::new(q), block_rows(&some));
         for at in some.step_by(chunk) {
             let (q, w) = (&q[at..n.min(at + chunk)], &w[at..n.min(at + chunk)]);
-            gram_of_chunk(columns, before, q, w, &mut parts[at / chunk * small..][..small]);
+            let part = &mut parts[at / chunk * small..][..small];
+            gram_of_chunk(columns, Kind::Any, before, q, w, part);
         }
     }
     parts.chunks_exact(small).for_each(|part| add_up(of_q, part));

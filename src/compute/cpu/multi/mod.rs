@@ -3,19 +3,21 @@
 //! Kernels work on strips of 8, 4, 2 or 1 columns, which a register holds: up to eight columns cost one pass over the
 //! matrix and the factors. Each column has the operations of a single vector, in their order.
 
-mod dense;
 mod energy;
 mod factors;
+mod grams;
 mod joined;
 mod lanes;
 mod rows;
 mod runs;
 mod solves;
+mod updates;
 
 use super::{BlockIlu, Cpu, Matrix};
 use crate::base::memory::Buffer;
 use crate::compute::Platform as _;
 use crate::compute::multivectors::{Multivectors, Own, Step};
+use grams::Kind;
 pub(super) use rows::product;
 
 /// Threads up to which one alone is faster with passes that are joined than all are with one operation after the other:
@@ -50,7 +52,7 @@ impl Multivectors<Self> for Cpu {
 
     fn grams(&self, columns: usize, basis: &[&Buffer<f64>], w: &Buffer<f64>, out: &mut [f64]) {
         let basis = slices(basis);
-        self.on(w.len(), |parallel| dense::grams(columns, &basis, w, parallel, out));
+        self.on(w.len(), |parallel| grams::grams(columns, Kind::Any, &basis, w, parallel, out));
     }
 
     fn update(
@@ -62,7 +64,7 @@ impl Multivectors<Self> for Cpu {
         w: &mut Buffer<f64>,
     ) {
         let basis = slices(basis);
-        self.on(w.len(), |parallel| dense::update(columns, own, &basis, coef, w, parallel));
+        self.on(w.len(), |parallel| updates::update(columns, own, &basis, coef, w, parallel));
     }
 
     fn joins_on_one(&self) -> bool {
@@ -85,7 +87,7 @@ impl Multivectors<Self> for Cpu {
         }
         self.update(columns, step.own, &[z], step.coef, p);
         self.product(a, columns, p, None, z);
-        self.grams(columns, &[p], z, gram);
+        self.symmetric_gram(columns, p, z, gram);
     }
 
     fn residuals(
@@ -106,7 +108,7 @@ impl Multivectors<Self> for Cpu {
             return self.grams(columns, &[q, w], w, grams);
         }
         let (of_q, of_w) = grams.split_at_mut(columns * columns);
-        self.grams(columns, &[w], w, of_w);
+        self.symmetric_gram(columns, w, w, of_w);
         self.solve_then(ilu, columns, (w, q), &mut |y, parallel| {
             energy::gram(ilu, columns, y, parallel, of_q);
         });
@@ -122,6 +124,12 @@ impl Multivectors<Self> for Cpu {
 }
 
 impl Cpu {
+    /// `out = X' W`, which is symmetric.
+    fn symmetric_gram(&self, columns: usize, x: &[f64], w: &[f64], out: &mut [f64]) {
+        let kind = Kind::Symmetric;
+        self.on(w.len(), |parallel| grams::grams(columns, kind, &[x], w, parallel, out));
+    }
+
     /// `Z = (L D U')^-1 R`; `half` is called with `L^-1 R`, and whether it may use all threads, between both solves,
     /// where factors are solved with by strips.
     fn solve_then(

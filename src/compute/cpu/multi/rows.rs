@@ -12,7 +12,7 @@ use super::super::simd::{Simd, prefetch_ahead};
 use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::super::stream;
 use super::lanes::{Lanes, Strip, from_memory, joined, strips, with_lanes};
-use super::{dense, runs};
+use super::{runs, updates};
 use crate::base::threads::Threads;
 
 /// Bytes from which on a result is stored past the caches, which would read it first and not keep it.
@@ -29,7 +29,7 @@ pub(in crate::compute::cpu) fn product(
 ) {
     let of_row = checked(a, columns, x, y);
     assert!(b.is_none_or(|b| b.len() == y.len()));
-    let (all, piece) = (y.len(), dense::chunk(columns) * a.block_size);
+    let (all, piece) = (y.len(), updates::chunk(columns) * a.block_size);
     let task = |task: usize, y: &mut [f64]| {
         let mut stored = Stored::new(all, piece);
         for (at, y) in y.chunks_mut(piece).enumerate() {

@@ -124,6 +124,11 @@ impl Simd for Avx2 {
         unsafe { _mm256_fnmadd_pd(a, b, c) }
     }
     #[inline(always)]
+    fn turned4(self, v: __m256d) -> __m256d {
+        // SAFETY: see above
+        unsafe { _mm256_permute4x64_pd::<0b00_11_10_01>(v) }
+    }
+    #[inline(always)]
     fn splat8(self, v: f64) -> Self::F8 {
         (self.splat4(v), self.splat4(v))
     }
@@ -224,6 +229,11 @@ impl Simd for Avx512 {
     fn msub4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
         // SAFETY: see above
         unsafe { _mm256_fnmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    fn turned4(self, v: __m256d) -> __m256d {
+        // SAFETY: see above
+        unsafe { _mm256_permute4x64_pd::<0b00_11_10_01>(v) }
     }
     #[inline(always)]
     fn splat8(self, v: f64) -> __m512d {

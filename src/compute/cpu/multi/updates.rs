@@ -1,8 +1,5 @@
-//! Inner products and updates of multivectors.
-//!
-//! They run over fixed chunks whose sums are added in order, so that one thread and many give the same bits.
+//! Updates of multivectors, over the chunks of [inner products](super::grams).
 
-use super::super::entry::Entry;
 use super::super::multiversion::multiversion;
 use super::super::simd::{Simd, prefetch_away};
 use super::lanes::{Lanes, Strip, from_memory, strips, with_lanes};
@@ -29,156 +26,6 @@ const FAR: isize = 8192;
 /// How far from what it reads a pass asks for what it reads later, in bytes; not at all where that is zero.
 pub(super) fn distance(numbers: usize) -> isize {
     if from_memory(numbers) { FAR } else { 0 }
-}
-
-/// `out = X' W` of a chunk.
-pub(super) fn gram_of_chunk(columns: usize, far: isize, x: &[f64], w: &[f64], out: &mut [f64]) {
-    for (strip, width) in strips(columns) {
-        with_lanes!(width, gram_of_strip(strip, far, x, w, Plain, out));
-    }
-}
-
-/// What rows are multiplied by before they are added up.
-pub(super) trait Weights: Copy {
-    /// Row `i`, multiplied.
-    fn times<L: Lanes, S: Simd>(self, s: S, i: usize, row: L::Of<S>) -> L::Of<S>;
-}
-
-/// Ones.
-#[derive(Clone, Copy)]
-struct Plain;
-
-impl Weights for Plain {
-    #[inline(always)]
-    fn times<L: Lanes, S: Simd>(self, _: S, _: usize, row: L::Of<S>) -> L::Of<S> {
-        row
-    }
-}
-
-impl<T: Entry> Weights for &[T] {
-    #[inline(always)]
-    fn times<L: Lanes, S: Simd>(self, s: S, i: usize, row: L::Of<S>) -> L::Of<S> {
-        L::madd(s, self[i].wide(), row, L::zero(s))
-    }
-}
-
-/// `sums += part`.
-pub(super) fn add_up(sums: &mut [f64], part: &[f64]) {
-    sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-}
-
-/// `out[i] = basis[i]' W`.
-pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool, out: &mut [f64]) {
-    let (chunk, small, far) = (chunk(columns), columns * columns, distance(w.len()));
-    assert_eq!(out.len(), basis.len() * small);
-    let part = |at: usize, w: &[f64], out: &mut [f64]| {
-        for (x, out) in basis.iter().zip(out.chunks_exact_mut(small)) {
-            gram_of_chunk(columns, far, &x[at * chunk..][..w.len()], w, out);
-        }
-    };
-    out.fill(0.0);
-    let size = out.len();
-    if parallel {
-        let mut parts = vec![0.0; w.len().div_ceil(chunk) * size];
-        Threads::Pool.chunks(&mut parts, size, CHUNKS_PER_TASK, |at, out| {
-            let from = at * chunk;
-            part(at, &w[from..w.len().min(from + chunk)], out);
-        });
-        parts.chunks_exact(size).for_each(|part| add_up(out, part));
-    } else {
-        let mut sums = vec![0.0; size];
-        for (at, w) in w.chunks(chunk).enumerate() {
-            sums.fill(0.0);
-            part(at, w, &mut sums);
-            add_up(out, &sums);
-        }
-    }
-}
-
-multiversion! { pub(super) fn gram_of_strip[L: Lanes, D: Weights](lanes: L, strip: Strip, far: isize, x: &[f64], w: &[f64], d: D, out: &mut [f64]) = gram_body }
-
-/// The columns of the strip in `X' D W`, as many rows at a time as registers hold.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn gram_body<L: Lanes, D: Weights, S: Simd>(
-    s: S,
-    _: L,
-    strip: Strip,
-    far: isize,
-    x: &[f64],
-    w: &[f64],
-    d: D,
-    out: &mut [f64],
-) {
-    let mut row = 0;
-    while S::EIGHTS > 16 && row + 8 <= strip.columns {
-        gram_rows::<8, L, D, S>(s, strip, far, row, [x, w], d, out);
-        row += 8;
-    }
-    while row + 4 <= strip.columns {
-        gram_rows::<4, L, D, S>(s, strip, far, row, [x, w], d, out);
-        row += 4;
-    }
-    for row in row..strip.columns {
-        gram_rows::<1, L, D, S>(s, strip, far, row, [x, w], d, out);
-    }
-}
-
-/// Sums of even and odd rows, where there are registers for both: none waits for the one before.
-#[inline(always)]
-fn gram_rows<const N: usize, L: Lanes, D: Weights, S: Simd>(
-    s: S,
-    strip: Strip,
-    far: isize,
-    row: usize,
-    [x, w]: [&[f64]; 2],
-    d: D,
-    out: &mut [f64],
-) {
-    let strip = strip.known::<L>();
-    let far = if strip.at + row == 0 { far } else { 0 };
-    let (mut even, mut odd) = ([L::zero(s); N], [L::zero(s); N]);
-    let two = if S::EIGHTS > 16 { 2 * strip.columns } else { strip.columns };
-    let (pairs, of_w) = (x.chunks_exact(two), w.chunks_exact(two));
-    let rest = (pairs.remainder(), of_w.remainder());
-    let mut i = 0;
-    for (x, w) in pairs.zip(of_w) {
-        add_row::<N, L, D, S>(s, strip, far, row, [x, w], (d, i), &mut even);
-        i += 1;
-        if S::EIGHTS > 16 {
-            let (x, w) = (&x[strip.columns..], &w[strip.columns..]);
-            add_row::<N, L, D, S>(s, strip, far, row, [x, w], (d, i), &mut odd);
-            i += 1;
-        }
-    }
-    if !rest.0.is_empty() {
-        add_row::<N, L, D, S>(s, strip, far, row, [rest.0, rest.1], (d, i), &mut even);
-    }
-    for p in 0..N {
-        let sum = L::madd(s, 1.0, odd[p], even[p]);
-        L::store(s, sum, &mut out[strip.of_row(row + p)..]);
-    }
-}
-
-#[inline(always)]
-fn add_row<const N: usize, L: Lanes, D: Weights, S: Simd>(
-    s: S,
-    strip: Strip,
-    far: isize,
-    row: usize,
-    [x, w]: [&[f64]; 2],
-    (d, i): (D, usize),
-    sums: &mut [L::Of<S>; N],
-) {
-    if far != 0 {
-        prefetch_away(&x[..strip.columns], far);
-        prefetch_away(&w[..strip.columns], far);
-    }
-    let (x, w) = (&x[row..row + N], L::load(s, &w[strip.at..strip.at + L::COUNT]));
-    let w = d.times::<L, S>(s, i, w);
-    for p in 0..N {
-        sums[p] = L::madd(s, x[p], w, sums[p]);
-    }
 }
 
 /// `W = own + sum_i basis[i] coef[i]`.
@@ -273,11 +120,14 @@ fn whole_chunk<const OWN: usize, L: Lanes, S: Simd>(
     c: &[f64],
     w: &mut [f64],
 ) {
-    let rows = |c: &[f64]| -> [L::Of<S>; 8] {
-        let row = |p| if p < L::COUNT { L::load(s, &c[p * L::COUNT..]) } else { L::zero(s) };
-        std::array::from_fn(row)
-    };
-    let (own, coef) = (if OWN == TIMES { rows(own) } else { [L::zero(s); 8] }, rows(c));
+    // no closures: they would be compiled without the caller's instruction set
+    let (mut of_own, mut coef) = ([L::zero(s); 8], [L::zero(s); 8]);
+    for p in 0..L::COUNT {
+        if OWN == TIMES {
+            of_own[p] = L::load(s, &own[p * L::COUNT..]);
+        }
+        coef[p] = L::load(s, &c[p * L::COUNT..]);
+    }
     let some = ROWS * L::COUNT;
     let at = w.len() / some * some;
     let ((w, w_rest), (x, x_rest)) = (w.split_at_mut(at), x.split_at(at));
@@ -286,10 +136,10 @@ fn whole_chunk<const OWN: usize, L: Lanes, S: Simd>(
             prefetch_away(x, far);
             prefetch_away(w, far);
         }
-        whole_rows::<OWN, ROWS, L, S>(s, &own, x, &coef, w);
+        whole_rows::<OWN, ROWS, L, S>(s, &of_own, x, &coef, w);
     }
     for (w, x) in w_rest.chunks_exact_mut(L::COUNT).zip(x_rest.chunks_exact(L::COUNT)) {
-        whole_rows::<OWN, 1, L, S>(s, &own, x, &coef, w);
+        whole_rows::<OWN, 1, L, S>(s, &of_own, x, &coef, w);
     }
 }
 
@@ -306,7 +156,9 @@ fn whole_rows<const OWN: usize, const R: usize, L: Lanes, S: Simd>(
     let (x, w) = (&x[..count], &mut w[..count]);
     let mut sums = [L::zero(s); R];
     if OWN == KEPT {
-        sums = std::array::from_fn(|row| L::load(s, &w[row * L::COUNT..]));
+        for row in 0..R {
+            sums[row] = L::load(s, &w[row * L::COUNT..]);
+        }
     }
     if OWN == TIMES {
         for p in 0..L::COUNT {
@@ -359,8 +211,11 @@ fn add_columns<const P: usize, L: Lanes, S: Simd>(
     c: &[f64],
     w: &mut [f64],
 ) -> usize {
-    let load = |from: &[f64], row: usize| L::load(s, &from[strip.of_row(row)..][..L::COUNT]);
-    let coef: [L::Of<S>; P] = std::array::from_fn(|p| load(c, first + p));
+    // no closures, as above
+    let mut coef = [L::zero(s); P];
+    for p in 0..P {
+        coef[p] = L::load(s, &c[strip.of_row(first + p)..][..L::COUNT]);
+    }
     let some = ROWS * strip.columns;
     let at = w.len() / some * some;
     let ((w, w_rest), (x, x_rest)) = (w.split_at_mut(at), x.split_at(at));
@@ -370,11 +225,13 @@ fn add_columns<const P: usize, L: Lanes, S: Simd>(
             prefetch_away(x, far);
             prefetch_away(w, far);
         }
-        let mut sums: [L::Of<S>; ROWS] = std::array::from_fn(|row| load(w, row));
-        let x: [&[f64]; ROWS] = std::array::from_fn(|row| &x[row * strip.columns + first..][..P]);
+        let mut sums = [L::zero(s); ROWS];
+        for row in 0..ROWS {
+            sums[row] = L::load(s, &w[strip.of_row(row)..][..L::COUNT]);
+        }
         for p in 0..P {
             for row in 0..ROWS {
-                sums[row] = L::madd(s, x[row][p], coef[p], sums[row]);
+                sums[row] = L::madd(s, x[row * strip.columns + first + p], coef[p], sums[row]);
             }
         }
         for row in 0..ROWS {
@@ -383,7 +240,10 @@ fn add_columns<const P: usize, L: Lanes, S: Simd>(
     }
     let rest = w_rest.chunks_exact_mut(strip.columns).zip(x_rest.chunks_exact(strip.columns));
     for (w, x) in rest {
-        let sum = (0..P).fold(load(w, 0), |sum, p| L::madd(s, x[first + p], coef[p], sum));
+        let mut sum = L::load(s, &w[strip.at..][..L::COUNT]);
+        for p in 0..P {
+            sum = L::madd(s, x[first + p], coef[p], sum);
+        }
         L::store(s, sum, &mut w[strip.at..][..L::COUNT]);
     }
     P
