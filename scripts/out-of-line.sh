@@ -15,7 +15,7 @@ if [ -z "$program" ]; then
     program=target/profiling/bilu-bench
 fi
 [ -f "$program" ] || { echo "out-of-line: there is no program $program" >&2; exit 2; }
-nm "$program" | grep -q avx2 || { echo "out-of-line: $program has no symbols" >&2; exit 2; }
+nm "$program" 2>/dev/null | grep avx2 >/dev/null || { echo "out-of-line: $program has no symbols" >&2; exit 2; }
 objdump --disassemble --demangle --no-show-raw-insn "$program" |
     awk '/^[0-9a-f]+ <.*>:$/ { within = /::avx(2|512)>:$/; $1 = ""; caller = $0 }
          within && /\tcall / && /core_arch|closure|call_mut/ { sub(/.*\tcall +[0-9a-f]+ /, ""); print caller " " $0 }' |
