@@ -2,7 +2,7 @@
 
 use super::fill_pattern::FillPattern;
 use super::stencil::Stencil;
-use super::{BoxFill, by_level, elimination, quotient};
+use super::{BoxFill, banded, by_level, elimination, quotient};
 use crate::base::choices::{LevelRule, MAX_FILL};
 use crate::base::measure::spans::span;
 use crate::base::threads::Threads;
@@ -55,6 +55,11 @@ pub(crate) fn iluk_on(
         // without fill there is no level to update
         LevelRule::Overwrite if k > 0 => elimination::fill::<true>(a, k, limit),
         _ => {
+            if k > 0
+                && let Some(found) = banded::fill(a, k, limit)
+            {
+                return found;
+            }
             let grouped = if k > 0 { quotient::fill(a, k, limit, threads) } else { None };
             grouped.map_or_else(|| by_level::fill(a, k, limit, threads), Ok)
         }

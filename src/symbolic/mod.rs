@@ -2,6 +2,7 @@
 //!
 //! Fill levels, colours and schedules work on the pattern of the blocks ([`crate::matrix::pattern`]).
 
+mod banded;
 mod box_fill;
 mod by_level;
 mod cells;
