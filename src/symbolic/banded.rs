@@ -2,6 +2,7 @@
 //! the band, and a pivot adds a row by a shift and an "or" for each level.
 
 use super::fill_pattern::FillPattern;
+use super::ordered_set::bits;
 use crate::matrix::pattern::rows::{Growing, sample};
 use crate::matrix::pattern::{Pattern, TooLarge};
 
@@ -62,8 +63,8 @@ fn row_by_row(a: &Pattern, k: usize, limit: usize) -> Result<FillPattern, TooLar
             *upper = row & !(DIAGONAL | LOWER);
         }
         let [lower, upper] = &mut out.columns;
-        append((all & LOWER) as u64, i as i64 - BAND as i64, lower);
-        append((all >> ROWS) as u64, i as i64 + 1, upper);
+        lower.extend(bits((all & LOWER) as u64).map(|at| (i + at - BAND) as u32));
+        upper.extend(bits((all >> ROWS) as u64).map(|at| (i + at + 1) as u32));
         if all & DIAGONAL == 0 {
             no_diagonal.push(i as u32);
         }
@@ -71,15 +72,6 @@ fn row_by_row(a: &Pattern, k: usize, limit: usize) -> Result<FillPattern, TooLar
     }
     let [lower, upper] = out.finish(a.block_size());
     Ok(FillPattern::new(lower, upper, no_diagonal))
-}
-
-/// Appends the columns of bits, of which the lowest is column `first`.
-#[inline]
-fn append(mut bits: u64, first: i64, out: &mut Vec<u32>) {
-    while bits != 0 {
-        out.push((first + i64::from(bits.trailing_zeros())) as u32);
-        bits &= bits - 1;
-    }
 }
 
 #[cfg(test)]
@@ -142,7 +134,7 @@ mod tests {
     fn a_band_ends_where_a_word_does() {
         let of = |columns: [u32; 2]| {
             let mut row_ptr = vec![0; 65];
-            row_ptr.extend([1, 2].map(|n| n as u32));
+            row_ptr.extend([1, 2]);
             Pattern::new(row_ptr, columns.to_vec())
         };
         // rows 64 and 65 have an entry each

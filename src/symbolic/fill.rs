@@ -54,15 +54,10 @@ pub(crate) fn iluk_on(
     match rule {
         // without fill there is no level to update
         LevelRule::Overwrite if k > 0 => elimination::fill::<true>(a, k, limit),
-        _ => {
-            if k > 0
-                && let Some(found) = banded::fill(a, k, limit)
-            {
-                return found;
-            }
-            let grouped = if k > 0 { quotient::fill(a, k, limit, threads) } else { None };
-            grouped.map_or_else(|| by_level::fill(a, k, limit, threads), Ok)
-        }
+        _ if k == 0 => by_level::fill(a, k, limit, threads),
+        _ => banded::fill(a, k, limit)
+            .or_else(|| quotient::fill(a, k, limit, threads).map(Ok))
+            .unwrap_or_else(|| by_level::fill(a, k, limit, threads)),
     }
 }
 

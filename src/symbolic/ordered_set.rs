@@ -87,7 +87,7 @@ impl OrderedSet {
 
 /// Positions of the set bits of a word.
 #[inline]
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = word.trailing_zeros() as usize;
         word = if word == 0 { return None } else { word & (word - 1) };
