@@ -73,6 +73,11 @@ impl FillPattern {
         Pattern::new(row_ptr, col_ind).in_blocks(self.block_size())
     }
 
+    /// Whether it has no block beside the diagonal.
+    pub(crate) fn is_diagonal(&self) -> bool {
+        self.lower.entries() == 0 && self.upper.entries() == 0
+    }
+
     /// Has its rows made by all threads of the pool, where they are not in this memory; none of these may look at
     /// them meanwhile.
     pub(crate) fn fetch(&self) {

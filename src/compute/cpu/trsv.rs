@@ -5,6 +5,7 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+mod diagonal;
 mod rows;
 mod runs;
 mod supernodes;
@@ -19,7 +20,9 @@ use super::multiversion::multiversion;
 use super::shared::Shared;
 use super::simd::Simd;
 use super::values::Values;
+use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
+use diagonal::diagonal_alone;
 use rows::Numbers;
 use uniform::Uniform;
 
@@ -73,6 +76,10 @@ macro_rules! solve {
 /// plan, where there is one, or on the calling thread `alone`.
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
     let plan = ilu.plan.as_ref().filter(|_| !alone);
+    if ilu.pattern.is_diagonal() {
+        let threads = Threads::when(plan.is_some());
+        return with_factors!(ilu, diagonal_alone(threads, r, z));
+    }
     solve!(ilu, apply or sized(plan, r, z));
 }
 

@@ -19,6 +19,14 @@ use crate::matrix::pattern::PatternView;
 pub(super) trait Numbers: Copy + Send + Sync {
     /// Whether all rows are stored alike, so that several can be taken together.
     const ALIKE: bool;
+    /// `D_i^-1 r_i`, r being `r_i`.
+    fn inverse_times<K: BlockSize, S: Simd>(
+        self,
+        s: S,
+        size: K,
+        i: usize,
+        r: &[f64],
+    ) -> K::Segment<S>;
     /// Row i of the forward solve, L having the pattern `lower`; r is `r_i`. Rows that have
     /// [four sums](far_in_four_sums) need `LONG`.
     fn forward<const LONG: bool, K: BlockSize, S: Simd>(
@@ -62,6 +70,15 @@ pub(super) trait Numbers: Copy + Send + Sync {
     }
 }
 
+impl<T: Entry> Uniform<'_, T> {
+    /// The inverse diagonal block of row i, and its scales.
+    #[inline(always)]
+    fn inverse(&self, b: usize, i: usize) -> (&[T], &[u16]) {
+        let block = &self.inverse_diagonal[i * b * b..(i + 1) * b * b];
+        (block, scales_of::<T>(self.inverse_scales, b, i))
+    }
+}
+
 /// The scales of block row i, where entries have any.
 #[inline(always)]
 fn scales_of<T: Entry>(all: &[u16], b: usize, i: usize) -> &[u16] {
@@ -70,6 +87,17 @@ fn scales_of<T: Entry>(all: &[u16], b: usize, i: usize) -> &[u16] {
 
 impl<T: Entry> Numbers for Uniform<'_, T> {
     const ALIKE: bool = true;
+
+    #[inline(always)]
+    fn inverse_times<K: BlockSize, S: Simd>(
+        self,
+        s: S,
+        size: K,
+        i: usize,
+        r: &[f64],
+    ) -> K::Segment<S> {
+        times(s, size, self.inverse(size.b(), i), r)
+    }
 
     #[inline(always)]
     fn forward<const LONG: bool, K: BlockSize, S: Simd>(
@@ -99,8 +127,7 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
     ) {
         let (b, bb) = (size.b(), size.b() * size.b());
         let (range, entries) = (upper.range(i), upper.entries());
-        let inverse = &self.inverse_diagonal[i * bb..(i + 1) * bb];
-        let inverse = (inverse, scales_of::<T>(self.inverse_scales, b, i));
+        let inverse = self.inverse(b, i);
         let blocks = &self.upper[(entries - range.end) * bb..(entries - range.start) * bb];
         let scales = scales_of::<T>(self.upper_scales, b, i);
         let columns = &upper.col_ind[range];
@@ -133,6 +160,26 @@ impl<T: Entry> Numbers for Uniform<'_, T> {
 
 impl Numbers for &Adaptive {
     const ALIKE: bool = false;
+
+    #[inline(always)]
+    fn inverse_times<K: BlockSize, S: Simd>(
+        self,
+        s: S,
+        size: K,
+        i: usize,
+        r: &[f64],
+    ) -> K::Segment<S> {
+        let (kind, words) = self.upper.row(i);
+        let (b, bb) = (size.b(), size.b() * size.b());
+        match kind {
+            Kind::Half => {
+                let (scales, of) = scales_first::<Float16>(words, 2 * b);
+                times(s, size, (&of[..bb], &scales[..b]), r)
+            }
+            Kind::Single => times(s, size, (&cast_slice::<u64, f32>(words)[..bb], &[]), r),
+            Kind::Double => times(s, size, (&cast_slice::<u64, f64>(words)[..bb], &[]), r),
+        }
+    }
 
     #[inline(always)]
     fn forward<const LONG: bool, K: BlockSize, S: Simd>(
@@ -242,17 +289,26 @@ fn backward_row<const LONG: bool, K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
     row: Row<T>,
-    (inverse, scales): (&[T], &[u16]),
+    inverse: (&[T], &[u16]),
     z: Shared,
     i: usize,
 ) {
     // SAFETY: this call alone touches segment i.
     let y = unsafe { z.write(i * size.b()..(i + 1) * size.b()) };
-    let mut start = size.gemv_add(s, inverse, y, size.zero(s));
-    if T::SCALED {
-        start = size.scale_add(s, scales, start, size.zero(s));
-    }
+    let start = times(s, size, inverse, y);
     size.store(s, subtracted::<LONG, true, K, T, S>(s, size, row, z, start), y);
+}
+
+/// The product of a block, with the scales of its rows where its entries have any, and a segment.
+#[inline(always)]
+fn times<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    (block, scales): (&[T], &[u16]),
+    x: &[f64],
+) -> K::Segment<S> {
+    let product = size.gemv_add(s, block, x, size.zero(s));
+    if T::SCALED { size.scale_add(s, scales, product, size.zero(s)) } else { product }
 }
 
 /// `start - sum_j B_j z_j`, of which a backward solve takes the columns from the last to the first. Scaled sums are
