@@ -185,6 +185,8 @@ pub(crate) trait Simd: Halves {
     fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
     /// `c - a * b`.
     fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// Eight rows by columns: lane l of the c-th is number c of row l.
+    fn columns8(self, rows: [&[f64; 4]; 8]) -> [Self::F8; 4];
     /// All lanes, rounded.
     fn narrowed8(self, v: Self::F8) -> [f32; 8];
     /// Sum of all lanes, in a fixed order.
@@ -273,6 +275,10 @@ impl Simd for Baseline {
     #[inline(always)]
     fn msub8(self, a: [f64; 8], b: [f64; 8], c: [f64; 8]) -> [f64; 8] {
         std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn columns8(self, rows: [&[f64; 4]; 8]) -> [[f64; 8]; 4] {
+        std::array::from_fn(|c| rows.map(|row| row[c]))
     }
     #[inline(always)]
     fn narrowed8(self, v: [f64; 8]) -> [f32; 8] {

@@ -71,6 +71,28 @@ unsafe fn store_lanes<const N: usize>(v: __m256d, p: *mut f64) {
     }
 }
 
+/// Four rows by columns. Loads put two rows beside each other, which leaves two shuffles for two columns.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn columns4([a, b, c, d]: [&[f64; 4]; 4]) -> [__m256d; 4] {
+    // SAFETY: promised by the caller; pairs of numbers lie within the rows
+    unsafe {
+        let two = [a.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr()];
+        let ac = _mm256_set_m128d(_mm_loadu_pd(two[2]), _mm_loadu_pd(two[0]));
+        let bd = _mm256_set_m128d(_mm_loadu_pd(two[3]), _mm_loadu_pd(two[1]));
+        let far_ac = _mm256_set_m128d(_mm_loadu_pd(two[2].add(2)), _mm_loadu_pd(two[0].add(2)));
+        let far_bd = _mm256_set_m128d(_mm_loadu_pd(two[3].add(2)), _mm_loadu_pd(two[1].add(2)));
+        [
+            _mm256_unpacklo_pd(ac, bd),
+            _mm256_unpackhi_pd(ac, bd),
+            _mm256_unpacklo_pd(far_ac, far_bd),
+            _mm256_unpackhi_pd(far_ac, far_bd),
+        ]
+    }
+}
+
 // SAFETY of every block below: `self` proves the instruction set, and the slice is cut to the
 // N lanes that are touched before its pointer is used.
 impl Simd for Avx2 {
@@ -175,9 +197,29 @@ impl Simd for Avx2 {
         (self.msub4(a.0, b.0, c.0), self.msub4(a.1, b.1, c.1))
     }
     #[inline(always)]
+    fn columns8(self, [a, b, c, d, e, f, g, h]: [&[f64; 4]; 8]) -> [Self::F8; 4] {
+        // SAFETY: see above
+        let ([i, j, k, l], [m, n, o, p]) =
+            unsafe { (columns4([a, b, c, d]), columns4([e, f, g, h])) };
+        [(i, m), (j, n), (k, o), (l, p)]
+    }
+    #[inline(always)]
     fn narrowed8(self, v: Self::F8) -> [f32; 8] {
         // SAFETY: see above; two times four numbers are eight
         unsafe { std::mem::transmute([_mm256_cvtpd_ps(v.0), _mm256_cvtpd_ps(v.1)]) }
+    }
+}
+
+/// Two rows, one behind the other.
+///
+/// # Safety
+/// The processor has AVX-512 F.
+#[inline(always)]
+unsafe fn pair(a: &[f64; 4], b: &[f64; 4]) -> __m512d {
+    // SAFETY: promised by the caller
+    unsafe {
+        let low = _mm512_castpd256_pd512(_mm256_loadu_pd(a.as_ptr()));
+        _mm512_insertf64x4::<1>(low, _mm256_loadu_pd(b.as_ptr()))
     }
 }
 
@@ -291,6 +333,27 @@ impl Simd for Avx512 {
     fn msub8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
         // SAFETY: see above
         unsafe { _mm512_fnmadd_pd(a, b, c) }
+    }
+    #[inline(always)]
+    fn columns8(self, [a, b, c, d, e, f, g, h]: [&[f64; 4]; 8]) -> [__m512d; 4] {
+        // SAFETY: see above
+        unsafe {
+            let ae = pair(a, e);
+            let bf = pair(b, f);
+            let cg = pair(c, g);
+            let dh = pair(d, h);
+            // columns 0 and 2 of two rows, in turn, and columns 1 and 3
+            let even = [_mm512_unpacklo_pd(ae, bf), _mm512_unpacklo_pd(cg, dh)];
+            let odd = [_mm512_unpackhi_pd(ae, bf), _mm512_unpackhi_pd(cg, dh)];
+            let near = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+            let far = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+            [
+                _mm512_permutex2var_pd(even[0], near, even[1]),
+                _mm512_permutex2var_pd(odd[0], near, odd[1]),
+                _mm512_permutex2var_pd(even[0], far, even[1]),
+                _mm512_permutex2var_pd(odd[0], far, odd[1]),
+            ]
+        }
     }
     #[inline(always)]
     fn narrowed8(self, v: __m512d) -> [f32; 8] {

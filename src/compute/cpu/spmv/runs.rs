@@ -68,6 +68,9 @@ fn some_runs<const MINUS: bool, S: Simd>(
     }
 }
 
+/// Rows of a run that a register has.
+const TOGETHER: usize = 8;
+
 /// A run of rows of M entries.
 #[inline(always)]
 fn one_run<const M: usize, const MINUS: bool, S: Simd>(
@@ -79,7 +82,16 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
     y: &mut [f64],
 ) {
     let (entries, columns) = (run.entries::<M, _>(a.values), run.columns::<M>());
-    for (i, (y, of_row)) in y.iter_mut().zip(entries).enumerate() {
+    let mut done = 0;
+    if const { M >= 4 && in_four_sums(M) == 0 } {
+        for (of_rows, y) in entries.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
+            let b = if MINUS { &b[done..][..TOGETHER] } else { b };
+            eight_rows::<M, MINUS, S>(s, of_rows, x, columns.map(|j| j + done), b, y);
+            done += TOGETHER;
+        }
+    }
+    let rest = y[done..].iter_mut().zip(&entries[done..]);
+    for (i, (y, of_row)) in (done..).zip(rest) {
         prefetch_ahead(of_row);
         let add = |sum: f64, t: usize| {
             // SAFETY: row i of the run has this column, below `a.columns` by the invariant of the matrix, and `x` is
@@ -90,4 +102,45 @@ fn one_run<const M: usize, const MINUS: bool, S: Simd>(
         let start = if MINUS { b[i] } else { 0.0 };
         *y = row_sum([const { in_four_sums(M) }, M], start, add);
     }
+}
+
+/// Rows with one sum of four entries or more, each in a lane; the columns are those of the first.
+#[inline(always)]
+fn eight_rows<const M: usize, const MINUS: bool, S: Simd>(
+    s: S,
+    of_rows: &[[f64; M]; TOGETHER],
+    x: &[f64],
+    columns: [usize; M],
+    b: &[f64],
+    y: &mut [f64; TOGETHER],
+) {
+    prefetch_ahead(of_rows.as_flattened());
+    let mut sum = if MINUS { s.load8::<TOGETHER>(b) } else { s.splat8(0.0) };
+    // the second four begin so that they end with the rows
+    for (from, done) in [(0, 0), (M - 4, 4)] {
+        if done == M {
+            break;
+        }
+        let values = s.columns8(four::<M>(of_rows, from));
+        let mut t = from.max(done);
+        while t < from + 4 {
+            // SAFETY: row i of these has this column and i more, below the columns of the matrix, and `x` is that long.
+            let x =
+                s.load8::<TOGETHER>(unsafe { x.get_unchecked(columns[t]..columns[t] + TOGETHER) });
+            let v = values[t - from];
+            sum = if MINUS { s.msub8(v, x, sum) } else { s.madd8(v, x, sum) };
+            t += 1;
+        }
+    }
+    s.store8::<TOGETHER>(sum, y);
+}
+
+/// Four entries of each row.
+#[inline(always)]
+fn four<const M: usize>(of_rows: &[[f64; M]; TOGETHER], from: usize) -> [&[f64; 4]; TOGETHER] {
+    let mut four = [&[0.0; 4]; TOGETHER];
+    for row in 0..TOGETHER {
+        four[row] = of_rows[row][from..].first_chunk().unwrap_or(four[row]);
+    }
+    four
 }
