@@ -104,6 +104,12 @@ fn numa_nodes() -> Option<usize> {
     Some(entries.flatten().filter(|e| e.file_name().to_str().is_some_and(is_node)).count())
 }
 
+/// The word in brackets of `always [madvise] never`, as Linux lists choices. The program asks for huge pages, which
+/// `madvise` and `always` grant.
+fn chosen(list: &str) -> Option<&str> {
+    list.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Findings, finding};
@@ -167,6 +173,8 @@ fn memory() -> Findings {
         }
         None => found.push(finding("available GiB", "unknown: the system does not tell")),
     }
+    let pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    found.extend(pages.ok().and_then(|list| Some(finding("huge pages", chosen(&list)?))));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let counts = [1, threads];
     for &count in if threads > 1 { &counts[..] } else { &counts[..1] } {
@@ -334,4 +342,16 @@ fn as_json<'a>(sections: impl IntoIterator<Item = (&'a str, Findings)>) -> Strin
         .map(|(name, findings)| (name.to_owned(), Value::Object(findings.into_iter().collect())))
         .collect();
     format!("{:#}\n", Value::Object(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chosen;
+
+    #[test]
+    fn the_choice_is_the_word_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(chosen("[never]"), Some("never"));
+        assert_eq!(chosen("always madvise"), None);
+    }
 }
