@@ -1,7 +1,5 @@
 //! Matrices whose rows are made independently of each other, on one thread or all.
 
-use std::ops::Range;
-
 use super::Csr;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
@@ -202,37 +200,69 @@ impl Csr {
         row: impl Fn(usize) -> (&'a [u32], &'a [f64]) + Sync,
         column: impl Fn(u32) -> u32 + Sync,
     ) -> Self {
-        let lengths = Lengths { rows, block_size: 1, of: |i: usize| [row(i).0.len()] };
-        let [pattern] = laid(threads, &lengths, |i, [to]: [&mut [u32]; 1]| {
-            to.iter_mut().zip(row(i).0).for_each(|(to, &j)| *to = column(j));
-            if !to.is_sorted() {
-                to.sort_unstable();
+        let of_chunk = |chunk: usize| chunk * CHUNK..((chunk + 1) * CHUNK).min(rows);
+        let count = |chunk| of_chunk(chunk).map(|i| row(i).0.len()).sum::<usize>();
+        let counts = threads.map(rows.div_ceil(CHUNK), 1, count);
+        let entries = counts.iter().sum();
+        let mut row_ptr = memory::zeroed::<u32>(rows + 1);
+        let mut columns = memory::zeroed::<u32>(entries);
+        let mut values = memory::zeroed::<f64>(entries);
+        let (mut tasks, mut start) = (Vec::with_capacity(counts.len()), 0);
+        let (mut to_columns, mut to_values) = (&mut columns[..], &mut values[..]);
+        for (chunk, ends) in row_ptr[1..].chunks_mut(CHUNK).enumerate() {
+            let own_columns =
+                to_columns.split_off_mut(..counts[chunk]).expect("as many as counted");
+            let own_values = to_values.split_off_mut(..counts[chunk]).expect("as many as counted");
+            tasks.push((chunk, start, ends, own_columns, own_values));
+            start += counts[chunk];
+        }
+        threads.each(tasks, |(chunk, start, ends, columns, values)| {
+            let (mut moved, mut at) = (Moved::default(), 0);
+            for (i, end) in of_chunk(chunk).zip(ends) {
+                let (from, of_row) = row(i);
+                moved.find(from, &column);
+                for &(first, begin, count) in &moved.runs {
+                    // mostly few: no copies of slices
+                    for k in 0..count {
+                        columns[at] = first + k;
+                        values[at] = of_row[(begin + k) as usize];
+                        at += 1;
+                    }
+                }
+                *end = (start + at) as u32;
             }
         });
-        let mut values = memory::zeroed::<f64>(pattern.entries());
-        let (mut tasks, mut left) = (Vec::new(), &mut values[..]);
-        for first in (0..rows).step_by(CHUNK) {
-            let of = first..(first + CHUNK).min(rows);
-            let count = pattern.row_ptr[of.end] - pattern.row_ptr[first];
-            let (own, behind) = std::mem::take(&mut left).split_at_mut(count as usize);
-            tasks.push((of, own));
-            left = behind;
+        Self::checked([rows, cols], row_ptr, columns, values)
+    }
+}
+
+/// Where the entries of a row come from when its columns have other numbers.
+#[derive(Default)]
+struct Moved<'a> {
+    columns: &'a [u32],
+    /// Columns that stay beside each other, in their new order: the number of the first, its place, and how many.
+    runs: Vec<(u32, u32, u32)>,
+}
+
+impl<'a> Moved<'a> {
+    /// Of a row with these columns, which `column` gives their numbers.
+    fn find(&mut self, columns: &'a [u32], column: impl Fn(u32) -> u32) {
+        // as the rows of a block
+        if columns == self.columns {
+            return;
         }
-        let task = |(of, mut to): (Range<usize>, &mut [f64])| {
-            for i in of {
-                let ((columns, values), there) = (row(i), pattern.row(i));
-                for (at, (&j, &v)) in columns.iter().zip(values).enumerate() {
-                    let j = column(j);
-                    // mostly columns keep their order
-                    let at = if there[at] == j { at } else { there.partition_point(|&k| k < j) };
-                    to[at] = v;
-                }
-                to = &mut to[there.len()..];
+        self.columns = columns;
+        self.runs.clear();
+        for (at, &j) in (0..).zip(columns) {
+            let j = column(j);
+            match self.runs.last_mut() {
+                Some((first, _, count)) if first.wrapping_add(*count) == j => *count += 1,
+                _ => self.runs.push((j, at, 1)),
             }
-        };
-        threads.each(tasks, task);
-        let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        Self::checked([rows, cols], row_ptr, col_ind, values)
+        }
+        if !self.runs.is_sorted() {
+            self.runs.sort_unstable();
+        }
     }
 }
 
@@ -286,6 +316,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::matrix::inverse;
+    use crate::problem::samples::matrix;
 
     fn random(n: usize, m: usize, seed: u64) -> Csr {
         use rand::{Rng, SeedableRng};
@@ -334,11 +365,34 @@ mod tests {
     }
 
     #[test]
-    fn permutations_are_those_of_one_thread() {
+    fn permutations_move_entries_alike_on_all_threads() {
         let a = random(40, 40, 3);
         let order: Vec<u32> = (0..40).map(|i| (i * 27 + 5) % 40).collect();
         for threads in [Threads::One, Threads::Pool] {
             assert_eq!(a.permuted_on(threads, &order), a.permuted(&order));
+        }
+        // runs of columns that stay together, on several chunks, rows that share their columns and rows that do not
+        let entries = |a: &Csr| {
+            let of_row = |i: usize| {
+                a.row(i).0.iter().zip(a.row(i).1).map(move |(&j, &v)| (i as u32, j, v.to_bits()))
+            };
+            (0..a.rows()).flat_map(of_row).collect::<Vec<_>>()
+        };
+        for spec in ["fem-p1:90x80", "blockpoisson3d:15,b=3"] {
+            let a = matrix(spec);
+            let n = a.rows() as u32;
+            let order: Vec<u32> = (0..n / 3)
+                .flat_map(|node| (0..3).map(move |k| node * 1009 % (n / 3) * 3 + k))
+                .chain(n / 3 * 3..n)
+                .collect();
+            let new = inverse(&order);
+            let mut want: Vec<_> = entries(&a)
+                .into_iter()
+                .map(|(i, j, v)| (new[i as usize], new[j as usize], v))
+                .collect();
+            assert!(n > 2 * CHUNK as u32 && want.len() > 40_000, "{spec}");
+            want.sort_unstable();
+            assert!(entries(&a.permuted_on(Threads::Pool, &order)) == want);
         }
         let order: Vec<u32> = (0..9001).map(|i| (i * 4 + 7) % 9001).collect();
         assert_eq!(inverse_on(Threads::Pool, &order), inverse(&order));

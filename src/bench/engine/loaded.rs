@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::{Observer, Runner, one_system};
 use crate::base::error::{Error, Kind, Result};
-use crate::base::measure::{now, seconds_since};
+
+use crate::base::measure::{median, now, seconds_since};
 use crate::base::status::Status;
 use crate::base::units::plural;
 use crate::bench::run::Outline;
@@ -81,9 +82,13 @@ pub(crate) struct Permuted {
     pub(crate) problem: Problem,
     /// The right-hand side, with its name.
     pub(crate) rhs: (String, Vec<f64>),
-    /// Seconds to compute and to apply the permutation.
+    /// Seconds to compute and to apply the permutation, the median of as many times as are few and short.
     pub(crate) seconds: f64,
 }
+
+/// How often an ordering is made at most, and seconds after which it is not made again.
+const MOST: usize = 6;
+const ENOUGH_S: f64 = 0.1;
 
 impl Permuted {
     /// The system and the right-hand side of a case.
@@ -91,11 +96,18 @@ impl Permuted {
     /// # Errors
     /// When the ordering cannot be computed for the matrix.
     pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
-        let start = now();
-        let order = problem.order(case.ordering_for_fill(), case.block_size)?;
-        let problem = problem.reordered(&order);
-        let rhs = (case.rhs.clone(), reordered(b, &order));
-        Ok(Self { order, problem, rhs, seconds: seconds_since(start) })
+        let mut samples = Vec::with_capacity(MOST);
+        loop {
+            let start = now();
+            let order = problem.order(case.ordering_for_fill(), case.block_size)?;
+            let made = problem.reordered(&order);
+            let rhs = (case.rhs.clone(), reordered(b, &order));
+            samples.push(seconds_since(start));
+            if samples.len() == MOST || samples.iter().sum::<f64>() > ENOUGH_S {
+                let seconds = median(&samples).map_or(0.0, |of| of.value);
+                return Ok(Self { order, problem: made, rhs, seconds });
+            }
+        }
     }
 }
 
