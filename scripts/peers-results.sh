@@ -140,6 +140,15 @@ direct() {
 blocks() {
     cases best "$2" "$(running "$own" petsc dune)" --solver gmres,bicgstab --precond bilu --rhs "$3" --fill 0..2 --block-size "$1"
     cases best "$2" "$own" --solver gmres,bicgstab --precond cpr --rhs "$3" --fill 0..1 --block-size "$1"
+    [[ "$2" = *nornebox* ]] || ordered "$2" "$3" --block-size "$1"
+}
+
+# ordered SYSTEMS RHS [FLAG...]: ILU(k) after reverse Cuthill-McKee, nearly or entirely exact for small systems; the ordering
+# is of this program and counts for both
+ordered() {
+    local systems=$1 rhs=$2
+    shift 2
+    cases best "$systems" "$(running "$own" petsc)" --solver gmres --precond bilu --ordering rcm --rhs "$rhs" --fill 1,3 "$@"
 }
 
 same "$(join "$symmetric" "$general")" ones
@@ -149,6 +158,8 @@ best "$symmetric" ones cg
 best "$symmetric_own" own cg
 best "$general" ones gmres
 best "$general_own" own gmres
+ordered "$(join "$symmetric" "$general")" ones
+ordered "$(join "$symmetric_own" "$general_own")" own
 direct "$(join "$symmetric" "$general")" ones mumps splu umfpack
 direct "$(join "$symmetric_own" "$general_own")" own mumps splu umfpack
 direct "$symmetric" ones cholmod

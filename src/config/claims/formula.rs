@@ -4,8 +4,8 @@ use crate::base::error::{Error, Result};
 use crate::base::parse;
 use crate::base::units::significant;
 
-/// A value made of cells: numbers, `set.column`, `set.column[3]` for a number of a list, `+ - * / ( )`, `abs` and
-/// `log10`. A hyphen belongs to a name, so a minus stands between spaces.
+/// A value made of cells: numbers, `set.column`, `set.column[3]` for a number of a list, `+ - * / ( )`, `abs`, `log10`
+/// and `given`, which is 0 where its cell is empty. A hyphen belongs to a name, so a minus stands between spaces.
 #[derive(Clone, Debug)]
 pub(crate) enum Formula {
     Number(f64),
@@ -13,6 +13,8 @@ pub(crate) enum Formula {
     Cell(String, String, Option<usize>),
     Binary(char, Box<Self>, Box<Self>),
     Function(fn(f64) -> f64, Box<Self>),
+    /// The value, or 0 where there is none.
+    Given(Box<Self>),
 }
 
 impl Formula {
@@ -32,7 +34,7 @@ impl Formula {
             Self::Number(_) => Box::new(std::iter::empty()),
             Self::Cell(set, ..) => Box::new(std::iter::once(set.as_str())),
             Self::Binary(_, a, b) => Box::new(a.sets().chain(b.sets())),
-            Self::Function(_, of) => of.sets(),
+            Self::Function(_, of) | Self::Given(of) => of.sets(),
         }
     }
 
@@ -46,6 +48,7 @@ impl Formula {
             Self::Number(value) => Some(*value),
             Self::Cell(set, column, place) => cell(set, column, *place)?,
             Self::Function(f, of) => of.value(cell)?.map(f),
+            Self::Given(of) => of.value(cell)?.or(Some(0.0)),
             Self::Binary(sign, a, b) => {
                 let both = a.value(cell)?.zip(b.value(cell)?);
                 both.map(|(a, b)| match sign {
@@ -126,7 +129,8 @@ impl<'a> Parser<'a> {
             let function = match word {
                 "abs" => f64::abs,
                 "log10" => f64::log10,
-                _ => return Err(Error::unknown("function", word, &["abs", "log10"])),
+                "given" => return Ok(Formula::Given(Box::new(self.closed()?))),
+                _ => return Err(Error::unknown("function", word, &["abs", "log10", "given"])),
             };
             return Ok(Formula::Function(function, Box::new(self.closed()?)));
         }
@@ -286,6 +290,9 @@ mod tests {
 
     fn value(text: &str) -> Option<f64> {
         let cell = |set: &str, column: &str, place: Option<usize>| {
+            if column == "ordering-s" {
+                return Ok(None);
+            }
             assert_eq!((set, column), ("a", "solve-s"));
             Ok(place.map_or(Some(8.0), |place| Some(place as f64)))
         };
@@ -298,6 +305,8 @@ mod tests {
         assert_eq!(value("abs((1 - a.solve-s) / 2)"), Some(3.5));
         assert_eq!(value("a.solve-s[3] * log10(1e2)"), Some(6.0));
         assert_eq!(value("1 / (a.solve-s - 8)"), None);
+        assert_eq!(value("a.solve-s + a.ordering-s"), None);
+        assert_eq!(value("a.solve-s + given(a.ordering-s) + given(a.solve-s)"), Some(16.0));
     }
 
     #[test]
