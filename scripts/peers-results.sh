@@ -140,7 +140,7 @@ direct() {
 blocks() {
     cases best "$2" "$(running "$own" petsc dune)" --solver gmres,bicgstab --precond bilu --rhs "$3" --fill 0..2 --block-size "$1"
     cases best "$2" "$own" --solver gmres,bicgstab --precond cpr --rhs "$3" --fill 0..1 --block-size "$1"
-    [[ "$2" = *nornebox* ]] || ordered "$2" "$3" --block-size "$1"
+    ordered "$2" "$3" --block-size "$1"
 }
 
 # ordered SYSTEMS RHS [FLAG...]: ILU(k) after reverse Cuthill-McKee, nearly or entirely exact for small systems; the ordering

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::{Observer, Runner, one_system};
 use crate::base::error::{Error, Kind, Result};
-
 use crate::base::measure::{median, now, seconds_since};
 use crate::base::status::Status;
 use crate::base::units::plural;
@@ -82,12 +81,13 @@ pub(crate) struct Permuted {
     pub(crate) problem: Problem,
     /// The right-hand side, with its name.
     pub(crate) rhs: (String, Vec<f64>),
-    /// Seconds to compute and to apply the permutation, the median of as many times as are few and short.
+    /// Seconds to compute and to apply the permutation: the median of up to [`MOST`] times.
     pub(crate) seconds: f64,
 }
 
-/// How often an ordering is made at most, and seconds after which it is not made again.
+/// How often an ordering is made at most.
 const MOST: usize = 6;
+/// Seconds after which it is not made again.
 const ENOUGH_S: f64 = 0.1;
 
 impl Permuted {

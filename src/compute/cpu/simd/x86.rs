@@ -79,11 +79,11 @@ unsafe fn store_lanes<const N: usize>(v: __m256d, p: *mut f64) {
 unsafe fn columns4([a, b, c, d]: [&[f64; 4]; 4]) -> [__m256d; 4] {
     // SAFETY: promised by the caller; pairs of numbers lie within the rows
     unsafe {
-        let two = [a.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr()];
-        let ac = _mm256_set_m128d(_mm_loadu_pd(two[2]), _mm_loadu_pd(two[0]));
-        let bd = _mm256_set_m128d(_mm_loadu_pd(two[3]), _mm_loadu_pd(two[1]));
-        let far_ac = _mm256_set_m128d(_mm_loadu_pd(two[2].add(2)), _mm_loadu_pd(two[0].add(2)));
-        let far_bd = _mm256_set_m128d(_mm_loadu_pd(two[3].add(2)), _mm_loadu_pd(two[1].add(2)));
+        let (a, b, c, d) = (a.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr());
+        let ac = _mm256_set_m128d(_mm_loadu_pd(c), _mm_loadu_pd(a));
+        let bd = _mm256_set_m128d(_mm_loadu_pd(d), _mm_loadu_pd(b));
+        let far_ac = _mm256_set_m128d(_mm_loadu_pd(c.add(2)), _mm_loadu_pd(a.add(2)));
+        let far_bd = _mm256_set_m128d(_mm_loadu_pd(d.add(2)), _mm_loadu_pd(b.add(2)));
         [
             _mm256_unpacklo_pd(ac, bd),
             _mm256_unpackhi_pd(ac, bd),
