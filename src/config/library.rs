@@ -232,13 +232,13 @@ mod tests {
         // 15 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
         assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (15 + 15 * 6 + 2 * 5 * 6));
         assert_eq!(count(false, &|c| product(c) && vendor(c)), 3 * (15 + 2 * 5));
-        // 15 systems: on two backends in five formats, on one with two methods, 6 of them on another, too; on a GPU
-        // in five formats and two executions with two formats of the library, with two methods in four executions,
-        // and in four executions with two formats of the library; 9 systems with two preconditioners in
-        // three executions
+        // 15 systems: 9 and 3 of them on a backend in five formats, all of them on one with two methods and 6 on
+        // another; on a GPU in five formats and two executions with two formats of the library, with two methods in
+        // four executions, and in four executions with two formats of the library; 9 systems with two preconditioners
+        // in three executions
         let on_gpu = 5 * 2 + 2 + 2 * 4 + 4 + 2;
         let with_factors = 9 * 2 * 3;
-        let on_cores = 15 * (2 * 5 + 2) + 6 * 2;
+        let on_cores = (9 + 3) * 5 + (15 + 6) * 2;
         assert_eq!(count(false, &|c| !product(c)), on_cores + 15 * on_gpu + with_factors);
         // on two backends: a system in five formats, two in six, three in three, two in one
         assert_eq!(count(true, &product), 2 * (5 + 2 * 6 + 3 * 3 + 2));

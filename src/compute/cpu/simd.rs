@@ -104,8 +104,9 @@ pub(crate) fn prefetch<T>(x: &[T]) {
     let _ = x;
 }
 
-/// Bytes by which memory is asked for before it is read: the hardware fetches ahead within a page only.
-const AHEAD: isize = 4096;
+/// Bytes by which memory is asked for before it is read: the hardware fetches ahead within a page only. One page is too
+/// short for products by CSR, four are too long for rows of many entries (docs/notes/triangular-solve.md).
+const AHEAD: isize = 8192;
 
 /// Asks for the cache lines that lie so much behind those of `x`, of which there need not be any.
 #[inline(always)]
