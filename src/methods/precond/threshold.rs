@@ -36,8 +36,9 @@ pub(super) struct Thresholded {
     pub(super) matrix: Option<Csr>,
 }
 
-/// A row in the making: the blocks of some columns, in the order in which they came, each column by column.
-struct Row {
+/// A row in the making: the blocks of some columns, in the order in which they came, each column by column. `B` is the
+/// block size, or 0 where it is known at run time alone.
+struct Row<const B: usize> {
     b: usize,
     /// Place of each column, plus one; 0 where it has none.
     places: Vec<u32>,
@@ -45,31 +46,40 @@ struct Row {
     blocks: Vec<f64>,
 }
 
-impl Row {
+impl<const B: usize> Row<B> {
     fn new(count: usize, b: usize) -> Self {
         Self { b, places: vec![0; count], columns: Vec::new(), blocks: Vec::new() }
     }
 
+    #[inline(always)]
+    fn b(&self) -> usize {
+        if B == 0 { self.b } else { B }
+    }
+
+    #[inline(always)]
     fn range(&self, place: u32) -> Range<usize> {
-        let bb = self.b * self.b;
+        let bb = self.b() * self.b();
         (place as usize - 1) * bb..place as usize * bb
     }
 
+    #[inline(always)]
     fn has(&self, column: u32) -> bool {
         self.places[column as usize] != 0
     }
 
+    #[inline(always)]
     fn block(&self, column: u32) -> &[f64] {
         &self.blocks[self.range(self.places[column as usize])]
     }
 
     /// The block of a column, zeros if it is new; and whether it is.
+    #[inline(always)]
     fn entry(&mut self, column: u32) -> (&mut [f64], bool) {
         let new = !self.has(column);
         if new {
             self.columns.push(column);
             self.places[column as usize] = self.columns.len() as u32;
-            self.blocks.resize(self.blocks.len() + self.b * self.b, 0.0);
+            self.blocks.resize(self.blocks.len() + self.b() * self.b(), 0.0);
         }
         let range = self.range(self.places[column as usize]);
         (&mut self.blocks[range], new)
@@ -77,7 +87,7 @@ impl Row {
 
     /// The blocks of block row i of `a`.
     fn load(&mut self, a: &Csr, i: usize) {
-        let b = self.b;
+        let b = self.b();
         for r in 0..b {
             let (cols, values) = a.row(i * b + r);
             for (&j, &v) in cols.iter().zip(values) {
@@ -121,11 +131,13 @@ impl Blocks {
     }
 }
 
+#[inline(always)]
 fn norm(block: &[f64]) -> f64 {
     block.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 /// `C -= A B`, blocks of b column by column.
+#[inline(always)]
 fn subtract_product(b: usize, a: &[f64], with: &[f64], c: &mut [f64]) {
     for (column, to) in with.chunks_exact(b).zip(c.chunks_exact_mut(b)) {
         for (&v, of_a) in column.iter().zip(a.chunks_exact(b)) {
@@ -177,14 +189,27 @@ impl Dropping<'_> {
         let matrix = if found.dropped.columns.is_empty() {
             None
         } else {
-            Some(k.on_host(|threads| found.matrix(threads, a, shift, &pattern))?)
+            Some(k.on_host(|threads| match b {
+                1 => found.matrix::<1>(threads, a, shift, &pattern),
+                _ => found.matrix::<0>(threads, a, shift, &pattern),
+            })?)
         };
         Ok(Thresholded { pattern, matrix })
     }
 
     fn rows(self, a: &Csr, shift: f64, limit: usize) -> Result<Found, Stopped> {
-        let b = a.block_size();
-        let mut row = Row::new(a.rows() / b, b);
+        match a.block_size() {
+            1 => self.rows_of::<1>(a, shift, limit),
+            2 => self.rows_of::<2>(a, shift, limit),
+            3 => self.rows_of::<3>(a, shift, limit),
+            4 => self.rows_of::<4>(a, shift, limit),
+            _ => self.rows_of::<0>(a, shift, limit),
+        }
+    }
+
+    fn rows_of<const B: usize>(self, a: &Csr, shift: f64, limit: usize) -> Result<Found, Stopped> {
+        let mut row = Row::<B>::new(a.rows() / a.block_size(), a.block_size());
+        let b = row.b();
         let [lower, upper, dropped] = [(); 3].map(|()| Blocks::new());
         let mut found = Found { lower, upper, dropped };
         for i in 0..a.rows() / b {
@@ -230,14 +255,14 @@ impl Dropping<'_> {
 
     /// Subtracts what the rows above bring into row i; the blocks of L that did, with their norms, before they are
     /// divided by their pivots.
-    fn eliminate_row(
+    fn eliminate_row<const B: usize>(
         self,
         i: usize,
         tolerance: f64,
-        row: &mut Row,
+        row: &mut Row<B>,
         upper: &Blocks,
     ) -> Vec<(f64, u32)> {
-        let (b, bb) = (row.b, row.b * row.b);
+        let (b, bb) = (row.b(), row.b() * row.b());
         let left = row.columns.iter().filter(|&&j| (j as usize) < i);
         let mut next: BinaryHeap<Reverse<u32>> = left.map(|&j| Reverse(j)).collect();
         let (mut used, mut multiplier) = (Vec::new(), vec![0.0; bb]);
@@ -271,28 +296,34 @@ impl Dropping<'_> {
     }
 }
 
-/// Leaves the `most` largest of a row, ascending by columns, and returns the others.
+/// Leaves the `most` largest of a row, ascending by columns, and returns the others, the largest first.
 fn largest(row: &mut Vec<(f64, u32)>, most: usize) -> Vec<(f64, u32)> {
-    row.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let others = row.split_off(most.min(row.len()));
-    row.sort_by_key(|(_, j)| *j);
+    let by_size = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let mut others = Vec::new();
+    if row.len() > most {
+        row.select_nth_unstable_by(most, by_size);
+        others = row.split_off(most);
+        others.sort_unstable_by(by_size);
+    }
+    row.sort_unstable_by_key(|(_, j)| *j);
     others
 }
 
 impl Found {
     /// The matrix on the pattern that has these factors: A and the shift, less what dropped blocks of L did to what
     /// stays.
-    fn matrix(
+    fn matrix<const B: usize>(
         &self,
         threads: Threads,
         a: &Csr,
         shift: f64,
         pattern: &FillPattern,
     ) -> Result<Csr, SetupFailure> {
-        let (b, bb) = (a.block_size(), a.block_size() * a.block_size());
         // the row that is held, and two of blocks
-        let blocks = || (usize::MAX, [(); 2].map(|()| Row::new(pattern.rows(), b)));
+        let row = || Row::<B>::new(pattern.rows(), a.block_size());
+        let blocks = || (usize::MAX, [row(), row()]);
         a.by_rows_like(threads, blocks, |(held, [row, of_a]), at, to| {
+            let (b, bb) = (row.b(), row.b() * row.b());
             let (i, r) = (at / b, at % b);
             let stays = pattern.lower.row(i).iter().copied();
             let stays = stays.chain([i as u32]).chain(pattern.upper.row(i).iter().copied());
