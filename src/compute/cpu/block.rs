@@ -310,7 +310,7 @@ macro_rules! with_small_block_size {
         }
     };
 }
-pub(super) use with_small_block_size;
+pub(crate) use with_small_block_size;
 
 /// Replaces a dense matrix of order n, by rows or by columns, by its inverse.
 ///

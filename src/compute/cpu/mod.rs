@@ -3,7 +3,7 @@
 mod adaptive;
 pub mod bandwidth;
 mod bdia;
-mod block;
+pub(crate) mod block;
 mod chunks;
 mod columns;
 mod condition;

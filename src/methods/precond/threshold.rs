@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::base::threads::Threads;
+use crate::compute::cpu::block::{BlockSize, with_small_block_size};
 use crate::compute::cpu::invert_block;
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Backend, Breakdown, SingularBlock};
@@ -36,29 +37,23 @@ pub(super) struct Thresholded {
     pub(super) matrix: Option<Csr>,
 }
 
-/// A row in the making: the blocks of some columns, in the order in which they came, each column by column. `B` is the
-/// block size, or 0 where it is known at run time alone.
-struct Row<const B: usize> {
-    b: usize,
+/// A row in the making: the blocks of some columns, in the order in which they came, each column by column.
+struct Row<K> {
+    size: K,
     /// Place of each column, plus one; 0 where it has none.
     places: Vec<u32>,
     columns: Vec<u32>,
     blocks: Vec<f64>,
 }
 
-impl<const B: usize> Row<B> {
-    fn new(count: usize, b: usize) -> Self {
-        Self { b, places: vec![0; count], columns: Vec::new(), blocks: Vec::new() }
-    }
-
-    #[inline(always)]
-    fn b(&self) -> usize {
-        if B == 0 { self.b } else { B }
+impl<K: BlockSize> Row<K> {
+    fn new(count: usize, size: K) -> Self {
+        Self { size, places: vec![0; count], columns: Vec::new(), blocks: Vec::new() }
     }
 
     #[inline(always)]
     fn range(&self, place: u32) -> Range<usize> {
-        let bb = self.b() * self.b();
+        let bb = self.size.b() * self.size.b();
         (place as usize - 1) * bb..place as usize * bb
     }
 
@@ -79,7 +74,7 @@ impl<const B: usize> Row<B> {
         if new {
             self.columns.push(column);
             self.places[column as usize] = self.columns.len() as u32;
-            self.blocks.resize(self.blocks.len() + self.b() * self.b(), 0.0);
+            self.blocks.resize(self.blocks.len() + self.size.b() * self.size.b(), 0.0);
         }
         let range = self.range(self.places[column as usize]);
         (&mut self.blocks[range], new)
@@ -87,7 +82,7 @@ impl<const B: usize> Row<B> {
 
     /// The blocks of block row i of `a`.
     fn load(&mut self, a: &Csr, i: usize) {
-        let b = self.b();
+        let b = self.size.b();
         for r in 0..b {
             let (cols, values) = a.row(i * b + r);
             for (&j, &v) in cols.iter().zip(values) {
@@ -162,6 +157,59 @@ enum Stopped {
     TooLarge(TooLarge),
 }
 
+/// The rows of the factors, one after the other.
+fn rows<K: BlockSize>(
+    size: K,
+    dropping: Dropping,
+    a: &Csr,
+    shift: f64,
+    limit: usize,
+) -> Result<Found, Stopped> {
+    let b = size.b();
+    let mut row = Row::new(a.rows() / b, size);
+    let [lower, upper, dropped] = [(); 3].map(|()| Blocks::new());
+    let mut found = Found { lower, upper, dropped };
+    for i in 0..a.rows() / b {
+        row.load(a, i);
+        let tolerance = dropping.tau * norm(&row.blocks);
+        let absent = !row.has(i as u32) && shift == 0.0;
+        let (diagonal, _) = row.entry(i as u32);
+        (0..b).for_each(|r| diagonal[r * b + r] += shift);
+        let mut left = dropping.eliminate_row(i, tolerance, &mut row, &found.upper);
+        for &(_, p) in &largest(&mut left, dropping.most) {
+            found.dropped.push(p, row.block(p));
+        }
+        found.dropped.end_row();
+        let mut inverse = row.block(i as u32).to_vec();
+        if let Err((within, pivot)) = invert_block(&mut inverse, b) {
+            return Err(Stopped::Singular(SingularBlock { row: i, within, pivot, absent }));
+        }
+        let right = row.columns.iter().filter(|&&j| j as usize > i);
+        let right = right.map(|&j| (norm(row.block(j)), j));
+        let stays = |(size, _): &(f64, u32)| size.is_nan() || *size >= tolerance;
+        let mut right: Vec<_> = right.filter(stays).collect();
+        largest(&mut right, dropping.most);
+        found.lower.columns.extend(left.iter().map(|(_, p)| *p));
+        found.lower.end_row();
+        let mut product = vec![0.0; b * b];
+        for &(_, j) in &right {
+            product.fill(0.0);
+            subtract_product(b, &inverse, row.block(j), &mut product);
+            for v in &mut product {
+                *v = -*v;
+            }
+            found.upper.push(j, &product);
+        }
+        found.upper.end_row();
+        let entries = found.lower.columns.len() + found.upper.columns.len();
+        if entries > limit {
+            return Err(Stopped::TooLarge(TooLarge { row: i, entries }));
+        }
+        row.clear();
+    }
+    Ok(found)
+}
+
 impl Dropping<'_> {
     /// Eliminates in `a`, to whose diagonal `shift` is added; last, the most blocks that there is room for, the bytes of
     /// each and those free.
@@ -175,11 +223,12 @@ impl Dropping<'_> {
         shift: f64,
         [limit, each, free]: [usize; 3],
     ) -> Result<Thresholded, SetupFailure> {
-        let found = k.on_host(|_| self.rows(a, shift, limit)).map_err(|why| match why {
+        let b = a.block_size();
+        let found = k.on_host(|_| with_small_block_size!(b, rows(self, a, shift, limit)));
+        let found = found.map_err(|why| match why {
             Stopped::Singular(block) => SetupFailure::Breakdown(Breakdown::from(block)),
             Stopped::TooLarge(at) => SetupFailure::TooLarge { at, needed: at.entries * each, free },
         })?;
-        let b = a.block_size();
         let pattern =
             |of: &Blocks| Pattern::new(of.row_ptr.clone(), of.columns.clone()).in_blocks(b);
         // a row without a diagonal block has no pivot, and would have ended this
@@ -189,80 +238,23 @@ impl Dropping<'_> {
         let matrix = if found.dropped.columns.is_empty() {
             None
         } else {
-            Some(k.on_host(|threads| match b {
-                1 => found.matrix::<1>(threads, a, shift, &pattern),
-                _ => found.matrix::<0>(threads, a, shift, &pattern),
-            })?)
+            let on_host =
+                |threads| with_small_block_size!(b, matrix(&found, threads, a, shift, &pattern));
+            Some(k.on_host(on_host)?)
         };
         Ok(Thresholded { pattern, matrix })
     }
 
-    fn rows(self, a: &Csr, shift: f64, limit: usize) -> Result<Found, Stopped> {
-        match a.block_size() {
-            1 => self.rows_of::<1>(a, shift, limit),
-            2 => self.rows_of::<2>(a, shift, limit),
-            3 => self.rows_of::<3>(a, shift, limit),
-            4 => self.rows_of::<4>(a, shift, limit),
-            _ => self.rows_of::<0>(a, shift, limit),
-        }
-    }
-
-    fn rows_of<const B: usize>(self, a: &Csr, shift: f64, limit: usize) -> Result<Found, Stopped> {
-        let mut row = Row::<B>::new(a.rows() / a.block_size(), a.block_size());
-        let b = row.b();
-        let [lower, upper, dropped] = [(); 3].map(|()| Blocks::new());
-        let mut found = Found { lower, upper, dropped };
-        for i in 0..a.rows() / b {
-            row.load(a, i);
-            let tolerance = self.tau * norm(&row.blocks);
-            let absent = !row.has(i as u32) && shift == 0.0;
-            let (diagonal, _) = row.entry(i as u32);
-            (0..b).for_each(|r| diagonal[r * b + r] += shift);
-            let mut left = self.eliminate_row(i, tolerance, &mut row, &found.upper);
-            for &(_, p) in &largest(&mut left, self.most) {
-                found.dropped.push(p, row.block(p));
-            }
-            found.dropped.end_row();
-            let mut inverse = row.block(i as u32).to_vec();
-            if let Err((within, pivot)) = invert_block(&mut inverse, b) {
-                return Err(Stopped::Singular(SingularBlock { row: i, within, pivot, absent }));
-            }
-            let right = row.columns.iter().filter(|&&j| j as usize > i);
-            let right = right.map(|&j| (norm(row.block(j)), j));
-            let stays = |(size, _): &(f64, u32)| size.is_nan() || *size >= tolerance;
-            let mut right: Vec<_> = right.filter(stays).collect();
-            largest(&mut right, self.most);
-            found.lower.columns.extend(left.iter().map(|(_, p)| *p));
-            found.lower.end_row();
-            let mut product = vec![0.0; b * b];
-            for &(_, j) in &right {
-                product.fill(0.0);
-                subtract_product(b, &inverse, row.block(j), &mut product);
-                for v in &mut product {
-                    *v = -*v;
-                }
-                found.upper.push(j, &product);
-            }
-            found.upper.end_row();
-            let entries = found.lower.columns.len() + found.upper.columns.len();
-            if entries > limit {
-                return Err(Stopped::TooLarge(TooLarge { row: i, entries }));
-            }
-            row.clear();
-        }
-        Ok(found)
-    }
-
     /// Subtracts what the rows above bring into row i; the blocks of L that did, with their norms, before they are
     /// divided by their pivots.
-    fn eliminate_row<const B: usize>(
+    fn eliminate_row<K: BlockSize>(
         self,
         i: usize,
         tolerance: f64,
-        row: &mut Row<B>,
+        row: &mut Row<K>,
         upper: &Blocks,
     ) -> Vec<(f64, u32)> {
-        let (b, bb) = (row.b(), row.b() * row.b());
+        let (b, bb) = (row.size.b(), row.size.b() * row.size.b());
         let left = row.columns.iter().filter(|&&j| (j as usize) < i);
         let mut next: BinaryHeap<Reverse<u32>> = left.map(|&j| Reverse(j)).collect();
         let (mut used, mut multiplier) = (Vec::new(), vec![0.0; bb]);
@@ -309,52 +301,51 @@ fn largest(row: &mut Vec<(f64, u32)>, most: usize) -> Vec<(f64, u32)> {
     others
 }
 
-impl Found {
-    /// The matrix on the pattern that has these factors: A and the shift, less what dropped blocks of L did to what
-    /// stays.
-    fn matrix<const B: usize>(
-        &self,
-        threads: Threads,
-        a: &Csr,
-        shift: f64,
-        pattern: &FillPattern,
-    ) -> Result<Csr, SetupFailure> {
-        // the row that is held, and two of blocks
-        let row = || Row::<B>::new(pattern.rows(), a.block_size());
-        let blocks = || (usize::MAX, [row(), row()]);
-        a.by_rows_like(threads, blocks, |(held, [row, of_a]), at, to| {
-            let (b, bb) = (row.b(), row.b() * row.b());
-            let (i, r) = (at / b, at % b);
-            let stays = pattern.lower.row(i).iter().copied();
-            let stays = stays.chain([i as u32]).chain(pattern.upper.row(i).iter().copied());
-            if std::mem::replace(held, i) != i {
-                row.clear();
-                of_a.clear();
-                of_a.load(a, i);
-                for j in stays.clone() {
-                    let (block, _) = row.entry(j);
-                    if of_a.has(j) {
-                        block.copy_from_slice(of_a.block(j));
-                    }
+/// The matrix on the pattern that has these factors: A and the shift, less what dropped blocks of L did to what
+/// stays.
+fn matrix<K: BlockSize>(
+    size: K,
+    found: &Found,
+    threads: Threads,
+    a: &Csr,
+    shift: f64,
+    pattern: &FillPattern,
+) -> Result<Csr, SetupFailure> {
+    // the row that is held, and two of blocks
+    let row = || Row::new(pattern.rows(), size);
+    let blocks = || (usize::MAX, [row(), row()]);
+    a.by_rows_like(threads, blocks, |(held, [row, of_a]), at, to| {
+        let (b, bb) = (size.b(), size.b() * size.b());
+        let (i, r) = (at / b, at % b);
+        let stays = pattern.lower.row(i).iter().copied();
+        let stays = stays.chain([i as u32]).chain(pattern.upper.row(i).iter().copied());
+        if std::mem::replace(held, i) != i {
+            row.clear();
+            of_a.clear();
+            of_a.load(a, i);
+            for j in stays.clone() {
+                let (block, _) = row.entry(j);
+                if of_a.has(j) {
+                    block.copy_from_slice(of_a.block(j));
                 }
-                let (diagonal, _) = row.entry(i as u32);
-                (0..b).for_each(|r| diagonal[r * b + r] += shift);
-                for p in self.dropped.row(i) {
-                    let multiplier = &self.dropped.values[p * bb..(p + 1) * bb];
-                    for at in self.upper.row(self.dropped.columns[p] as usize) {
-                        let j = self.upper.columns[at];
-                        if row.has(j) {
-                            let with = &self.upper.values[at * bb..(at + 1) * bb];
-                            subtract_product(b, multiplier, with, row.entry(j).0);
-                        }
+            }
+            let (diagonal, _) = row.entry(i as u32);
+            (0..b).for_each(|r| diagonal[r * b + r] += shift);
+            for p in found.dropped.row(i) {
+                let multiplier = &found.dropped.values[p * bb..(p + 1) * bb];
+                for at in found.upper.row(found.dropped.columns[p] as usize) {
+                    let j = found.upper.columns[at];
+                    if row.has(j) {
+                        let with = &found.upper.values[at * bb..(at + 1) * bb];
+                        subtract_product(b, multiplier, with, row.entry(j).0);
                     }
                 }
             }
-            for j in stays {
-                let block = row.block(j);
-                (0..b).for_each(|c| to.push(j * b as u32 + c as u32, block[c * b + r]));
-            }
-            Ok(())
-        })
-    }
+        }
+        for j in stays {
+            let block = row.block(j);
+            (0..b).for_each(|c| to.push(j * b as u32 + c as u32, block[c * b + r]));
+        }
+        Ok(())
+    })
 }
