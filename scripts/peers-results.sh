@@ -89,7 +89,7 @@ cases() {
     local program=("$bilu")
     [ "$backends" != mpi ] || program=(mpirun --allow-run-as-root -n "$threads" "$bilu")
     timeout --foreground --kill-after=30 "$left" "${program[@]}" run --matrix "$systems" --backend "$backends" "$@" --restart 20 --rtol 1e-6 \
-        --max-iterations 1000 --min-repetitions 1 --max-repetitions 100 --time-budget 1 --rounds "$times" --time-limit "$longest" --resume \
+        --max-iterations 1000 --max-repetitions 100 --time-budget 1 --rounds "$times" --time-limit "$longest" --resume \
         -o "$out/$file-rounds.csv" --quiet >"$scratch/shown" || code=$?
     ended "$code" "$file of $systems" "$file of $systems"
 }
