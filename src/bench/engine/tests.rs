@@ -252,8 +252,8 @@ fn every_case_runs_once_in_each_round_and_is_one_record() {
     assert_eq!(s.log.0[0], "begin 6 of 6");
     let ends: Vec<_> = outcome.records.iter().map(|r| (r.case.fill, r.times.repetitions)).collect();
     assert_eq!(ends, [(0, 3), (1, 3)]);
-    // each round has its share of the samples
-    assert!(s.runner.samples.iter().all(|samples| *samples == 2));
+    // two would be the share of each round, three are the least
+    assert!(s.runner.samples.iter().all(|samples| *samples == 3));
 }
 
 #[test]
