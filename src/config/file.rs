@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use itertools::Itertools as _;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -18,8 +19,15 @@ use crate::config::{Experiment, History, Phases, Published, keys};
 
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {
-    let document = source.document()?;
+    let mut document = source.document()?;
     let mut experiment = Experiment::default();
+    let mut remarks = Vec::new();
+    for table in source.sweeps(&mut document)? {
+        experiment.matrix_places.extend(matrices(source, &table)?);
+        experiment.sweeps.push(sweep(source, table, &mut remarks)?);
+    }
+    // a setting of all sweeps has one remark
+    experiment.remarks = remarks.into_iter().unique().collect();
     for (key, value) in document {
         if source.heading(&key, &value, &mut experiment.title, &mut experiment.notes)? {
             continue;
@@ -27,7 +35,6 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
         match &**key.get_ref() {
             "inferred" => experiment.inferred = source.strings(&value)?,
             "measure" => experiment.measure = measure(source, value)?,
-            "sweep" => sweeps(source, value, &mut experiment)?,
             "published" => experiment.published = Some(published(source, value)?),
             "history" => experiment.history = Some(history(source, value)?),
             "phases" => experiment.phases = Some(phases(source, value)?),
@@ -55,20 +62,6 @@ fn measure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<MeasureOp
     }
     options.resolve().map_err(|e| source.error(span, e))?;
     Ok(options)
-}
-
-/// One `[sweep]` or several `[[sweep]]`.
-fn sweeps(
-    source: &Source<'_>,
-    value: Spanned<DeValue<'_>>,
-    experiment: &mut Experiment,
-) -> Result<()> {
-    for item in source.tables(value)? {
-        experiment.matrix_places.extend(matrices(source, &item)?);
-        let sweep = sweep(source, item, &mut experiment.remarks)?;
-        experiment.sweeps.push(sweep);
-    }
-    Ok(())
 }
 
 /// The matrices that a table names, with their places.

@@ -103,3 +103,24 @@ fn published_values_are_read_with_their_keys() {
         "x.toml:2:1: [published] lacks `keys`"
     );
 }
+
+#[test]
+fn settings_are_those_of_every_sweep_that_has_no_own() {
+    let text = "[[sweep]]\nfill = 3\n[[sweep]]\nblock-size = [2, 4]\n[settings]\nfill = [1, 1]\nrtol = 1e-8\n";
+    let e = read(text).unwrap();
+    let (cases, _) = e.cases().unwrap();
+    let text: Vec<_> = cases.iter().map(|c| (c.block_size, c.fill, c.rtol)).collect();
+    assert_eq!(text, [(1, 3, 1e-8), (2, 1, 1e-8), (4, 1, 1e-8)]);
+    assert_eq!(e.remarks, ["x.toml: fill: 1 given more than once, kept once"]);
+    let e = read("[settings]\nmatrix = 'poisson3d:9'\n[[sweep]]\nfill = [0, 1, 1]\n[[sweep]]\nfill = [1, 1]\n").unwrap();
+    assert_eq!((e.matrix_places[0].1.line, e.cases().unwrap().0.len()), (Some(2), 2));
+    assert_eq!(e.remarks.len(), 1);
+    for (text, error) in [
+        ("[[sweep]]\n[settings]\nfil = 1\n", "x.toml:3:1: unknown setting `fil`"),
+        ("[[sweep]]\n[settings]\nfill = -1\n", "x.toml:3:8: `-1` is outside 0 to 120"),
+        ("settings = 1\n[[sweep]]\n", "x.toml:1:12: expected a table, found integer"),
+        ("[settings]\nfill = 1\n", "x.toml: no [[sweep]] table"),
+    ] {
+        assert_eq!(message(text).0, error);
+    }
+}

@@ -46,6 +46,7 @@ tables! {
         "inferred": "texts",
             "settings that the paper does not state, each with the reason for its value: `rtol 1e-6: not stated`";
         "measure": "table", "how cases are timed";
+        "settings": "table", "keys of `[[sweep]]` for all sweeps that have no value of their own";
         "sweep": "tables", "sweeps to run, in this order; at least one";
         "published": "table", "published iterations and solve times";
         "history": "table", "published residual history";

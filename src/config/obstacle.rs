@@ -113,23 +113,21 @@ impl Experiment {
     }
 }
 
-const KEYS: [&str; 4] = ["title", "notes", "sweep", "published"];
+const KEYS: [&str; 5] = ["title", "notes", "settings", "sweep", "published"];
 const PUBLISHED_KEYS: [&str; 3] = ["csv", "citation", "device"];
 
 fn parse(source: &Source<'_>) -> Result<Experiment> {
-    let document = source.document()?;
+    let mut document = source.document()?;
     let mut experiment = Experiment::default();
+    for table in source.sweeps(&mut document)? {
+        // what is given twice is one setting
+        experiment.sweeps.push(source.sweep(table, AXES, &mut Vec::new())?);
+    }
     for (key, value) in document {
         if source.heading(&key, &value, &mut experiment.title, &mut experiment.notes)? {
             continue;
         }
         match &**key.get_ref() {
-            "sweep" => {
-                for table in source.tables(value)? {
-                    // what is given twice is one setting
-                    experiment.sweeps.push(source.sweep(table, AXES, &mut Vec::new())?);
-                }
-            }
             "published" => {
                 let mut published = Published::default();
                 for (key, value) in source.table(value, "a table")? {

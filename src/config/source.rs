@@ -94,6 +94,28 @@ impl Source<'_> {
         Ok(true)
     }
 
+    /// Takes `[[sweep]]` and `[settings]` out of `document`: the tables of the sweeps, each with those of the settings that
+    /// it has no own value of.
+    pub(crate) fn sweeps<'i>(
+        &self,
+        document: &mut DeTable<'i>,
+    ) -> Result<Vec<Spanned<DeValue<'i>>>> {
+        let settings = document.remove("settings");
+        let settings = settings.map_or(Ok(Vec::new()), |value| self.table(value, "a table"))?;
+        let tables = document.remove("sweep");
+        let mut tables = tables.map_or(Ok(Vec::new()), |value| self.tables(value))?;
+        for table in &mut tables {
+            // anything else is refused when it is read
+            let DeValue::Table(table) = table.get_mut() else { continue };
+            for (key, value) in &settings {
+                if !table.contains_key(&**key.get_ref()) {
+                    table.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        Ok(tables)
+    }
+
     /// The values that a `[[sweep]]` table has for some of `axes`; what was given more than once is
     /// added to `remarks`.
     pub(crate) fn sweep<C, S: Default>(

@@ -53,6 +53,7 @@ const WORDS: &[&str] = &[
     "array",
     "pattern",
     "[[sweep]]\n",
+    "[settings]\n",
     "=",
     "[",
     "]",
