@@ -25,6 +25,21 @@ pub trait Products: Vectors {
     fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
     /// `r = b - A x`.
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
+    /// `y -= A x`. What `other`, of the length of `y`, has afterwards is not said.
+    fn subtract(
+        &self,
+        a: &Self::Matrix,
+        x: &Self::Vector,
+        y: &mut Self::Vector,
+        other: &mut Self::Vector,
+    ) {
+        self.residual(a, x, y, other);
+        std::mem::swap(y, other);
+    }
+    /// Bytes that this moves at least.
+    fn subtract_moved(&self, a: &Self::Matrix) -> usize {
+        self.matrix_bytes(a).moved
+    }
 }
 
 /// Stores a matrix of the host for products.

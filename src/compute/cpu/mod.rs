@@ -346,6 +346,17 @@ impl Products for Cpu {
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
         self.on(a.stored(), |parallel| a.product(x, Some(b), r, parallel));
     }
+
+    fn subtract(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>, other: &mut Buffer<f64>) {
+        if !self.on(a.stored(), |parallel| a.subtract(x, y, parallel)) {
+            self.residual(a, x, y, other);
+            std::mem::swap(y, other);
+        }
+    }
+
+    fn subtract_moved(&self, a: &Matrix) -> usize {
+        a.subtract_moved().unwrap_or_else(|| self.matrix_bytes(a).moved)
+    }
 }
 
 impl Storage for Cpu {

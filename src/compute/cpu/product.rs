@@ -26,6 +26,16 @@ pub trait Product: Storage {
     /// `parallel`.
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool);
 
+    /// `y -= A x` in place, where that is less work than a product; whether it is done.
+    fn subtract(&self, _x: &[f64], _y: &mut [f64], _parallel: bool) -> bool {
+        false
+    }
+
+    /// Bytes that this moves at least, where it is done.
+    fn subtract_moved(&self) -> Option<usize> {
+        None
+    }
+
     /// Bytes of numbers and indices that a product reads.
     fn read(&self) -> usize {
         self.bytes()
@@ -86,15 +96,31 @@ struct Compressed {
     runs: Option<Runs>,
     /// Where there are no runs.
     groups: Option<Groups>,
+    /// The rows that have entries, where most have none.
+    filled: Option<Vec<u32>>,
 }
+
+/// Rows for each that has entries, at least, where those are kept.
+const EMPTY: usize = 4;
 
 impl Compressed {
     fn new(a: &Arc<Csr>) -> Self {
         let pattern = PatternView::new(a.row_ptr(), a.col_ind());
         let runs = Runs::of(Threads::Pool, pattern);
         let groups = if runs.is_none() { Groups::alike(Threads::Pool, pattern) } else { None };
-        Self { a: Arc::clone(a), runs, groups }
+        Self { a: Arc::clone(a), runs, groups, filled: filled(a) }
     }
+}
+
+/// The rows that have entries, where most have none.
+fn filled(a: &Csr) -> Option<Vec<u32>> {
+    // as a rule no row has to be looked at
+    if a.nnz() >= a.rows() {
+        return None;
+    }
+    let rows = (0..a.rows() as u32).filter(|&i| !a.row(i as usize).0.is_empty());
+    let rows: Vec<u32> = rows.collect();
+    (EMPTY * rows.len() <= a.rows()).then_some(rows)
 }
 
 impl Storage for Compressed {
@@ -131,6 +157,18 @@ impl Product for Compressed {
             Some(runs) => spmv::runs::product(runs, rows, x, b, y, parallel),
             None => spmv::product(rows.in_groups(self.groups.as_ref()), x, b, y, parallel),
         }
+    }
+
+    fn subtract(&self, x: &[f64], y: &mut [f64], parallel: bool) -> bool {
+        let Some(filled) = &self.filled else { return false };
+        spmv::subtract(Rows::from(&*self.a), filled, x, y, parallel);
+        true
+    }
+
+    fn subtract_moved(&self) -> Option<usize> {
+        // a row's number, its bounds, and its number of y before and after
+        let rows = self.filled.as_ref()?.len() * (4 + 4 + 16);
+        Some(size_of_val(self.a.values()) + size_of_val(self.a.col_ind()) + rows)
     }
 
     fn read(&self) -> usize {

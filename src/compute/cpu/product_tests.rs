@@ -271,3 +271,58 @@ fn rows_of_any_length_have_the_bits_of_a_row_alone() {
     let a = Arc::new(Csr::new(n, n, row_ptr, col_ind, values).unwrap());
     check_bits(&a, &*stored(&a, Format::Csr).unwrap(), "long rows");
 }
+
+#[test]
+fn rows_without_entries_are_left_as_they_are() {
+    let (rows, columns) = (9_001, 300);
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    for _ in 0..rows {
+        let count = if rng.random_bool(0.1) { rng.random_range(1..12) } else { 0 };
+        let first = rng.random_range(0..columns as u32 - 12);
+        col_ind.extend((0..count).map(|j| first + j));
+        row_ptr.push(col_ind.len() as u32);
+    }
+    let values = random(col_ind.len(), 6);
+    let a = Arc::new(Csr::new(rows, columns, row_ptr, col_ind, values).unwrap());
+    let stored = stored(&a, Format::Csr).unwrap();
+    let (x, b) = (random(columns, 7), random(rows, 8));
+    let mut want = vec![f64::NAN; rows];
+    stored.product(&x, Some(&b), &mut want, false);
+    for parallel in [false, true] {
+        let mut y = b.clone();
+        assert!(stored.subtract(&x, &mut y, parallel));
+        assert_eq!(y, want);
+    }
+    let filled = (0..rows).filter(|&i| !a.row(i).0.is_empty()).count();
+    assert_eq!(stored.subtract_moved(), Some(12 * a.nnz() + 24 * filled));
+    // where all rows have entries a product is as good
+    let full = super::stored(&matrix("poisson3d:9"), Format::Csr).unwrap();
+    assert!(!full.subtract(&random(729, 1), &mut random(729, 2), true));
+    assert_eq!(full.subtract_moved(), None);
+}
+
+#[test]
+fn few_long_rows_are_work_for_several_tasks() {
+    let per_task = |rows: usize, len: usize| {
+        let row_ptr: Vec<u32> = (0..=rows as u32).map(|i| i * len as u32).collect();
+        let columns = vec![0; rows * len];
+        let a = Rows::new((1, 1), (&row_ptr, &columns), &[0.0]);
+        (a.per_task(), a.per_task() * len)
+    };
+    assert_eq!(per_task(20_000, 7).0, 2048);
+    assert_eq!(per_task(500, 4096), (4, 1 << 14));
+    assert_eq!(per_task(3, 100_000).0, 1);
+    assert_eq!(per_task(10, 0).0, 2048);
+    // each of the long rows is the same sum in any task
+    let (rows, len) = (40, 3_000);
+    let columns: Vec<u32> = (0..rows).flat_map(|_| 0..len as u32).collect();
+    let row_ptr = (0..=rows as u32).map(|i| i * len as u32).collect();
+    let a = Csr::new(rows, len, row_ptr, columns, random(rows * len, 3)).unwrap();
+    let stored = stored(&Arc::new(a), Format::Csr).unwrap();
+    let x = random(len, 4);
+    let (mut one, mut several) = (vec![0.0; rows], vec![f64::NAN; rows]);
+    stored.product(&x, None, &mut one, false);
+    stored.product(&x, None, &mut several, true);
+    assert_eq!(one, several);
+}

@@ -20,8 +20,10 @@ use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::base::threads::Threads;
 use crate::matrix::{Bsr, Csr};
 
-/// Block rows that one task works on.
-pub(super) const ROWS_PER_TASK: usize = 2048;
+/// Block rows that one task works on, at most.
+const ROWS_PER_TASK: usize = 2048;
+/// Entries of a task, about, where rows are long.
+const ENTRIES_PER_TASK: usize = 1 << 14;
 
 /// A matrix by (block) rows; CSR has blocks of one.
 #[derive(Clone, Copy)]
@@ -59,6 +61,13 @@ impl<'a, T> Rows<'a, T> {
 }
 
 impl<T> Rows<'_, T> {
+    /// Block rows that one task works on: a matrix with few long rows has work for all threads, too.
+    pub(super) fn per_task(&self) -> usize {
+        let rows = self.row_ptr.len() - 1;
+        let entries = (self.col_ind.len() * self.block_size * self.block_size).max(1);
+        (ENTRIES_PER_TASK * rows / entries).clamp(1, ROWS_PER_TASK)
+    }
+
     /// The last block column of some block rows.
     pub(super) fn last_column(&self, rows: Range<usize>) -> Option<usize> {
         let of_row = |i: usize| {
@@ -96,10 +105,34 @@ pub(super) fn product<T: Lane>(a: Rows<T>, x: &[T], b: Option<&[T]>, y: &mut [T]
     assert_eq!(y.len(), (a.row_ptr.len() - 1) * a.block_size);
     assert_eq!(x.len(), a.columns * a.block_size);
     if parallel {
-        let task = |task, y: &mut [T]| some_rows(a, x, b, task * ROWS_PER_TASK, y);
-        Threads::Pool.chunks(y, ROWS_PER_TASK * a.block_size, 1, task);
+        let rows = a.per_task();
+        let task = |task, y: &mut [T]| some_rows(a, x, b, task * rows, y);
+        Threads::Pool.chunks(y, rows * a.block_size, 1, task);
     } else {
         some_rows(a, x, b, 0, y);
+    }
+}
+
+/// `y -= A x` for a matrix of blocks of one whose other rows than `filled` are empty.
+pub(super) fn subtract(a: Rows, filled: &[u32], x: &[f64], y: &mut [f64], parallel: bool) {
+    assert_eq!((y.len(), x.len()), (a.row_ptr.len() - 1, a.columns));
+    let task = |task, y: &mut [f64]| {
+        let first = task * ROWS_PER_TASK;
+        let from = filled.partition_point(|&i| (i as usize) < first);
+        let count = filled[from..].partition_point(|&i| (i as usize) < first + y.len());
+        filled_rows(a, &filled[from..from + count], x, first, y);
+    };
+    Threads::when(parallel).chunks(y, ROWS_PER_TASK, 1, task);
+}
+
+multiversion! { fn filled_rows[](a: Rows, filled: &[u32], x: &[f64], first: usize, y: &mut [f64]) = filled_body }
+
+/// Those of `filled`, the operations and their order being those of all rows.
+#[inline(always)]
+fn filled_body<S: Simd>(s: S, a: Rows, filled: &[u32], x: &[f64], first: usize, y: &mut [f64]) {
+    for &i in filled {
+        let y = &mut y[i as usize - first..][..1];
+        together::<1, true, f64, S>(s, a, x, &[y[0]], i as usize, y);
     }
 }
 

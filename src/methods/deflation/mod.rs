@@ -97,8 +97,7 @@ impl<K: Backend> Projection<K> for Deflation<K> {
         let Scratch { sums, y, other } = &mut *self.scratch.borrow_mut();
         k.spmv(&self.parts, v, sums);
         self.coarse.apply(k, sums, y);
-        k.residual(&self.az, y, v, other);
-        std::mem::swap(v, other);
+        k.subtract(&self.az, y, v, other);
     }
 
     fn correct(&self, k: &K, r: &K::Vector, x: &mut K::Vector) {
@@ -112,15 +111,14 @@ impl<K: Backend> Projection<K> for Deflation<K> {
 
     fn correct_projected(&self, k: &K, x: &mut K::Vector) {
         let Scratch { y, other, .. } = &mut *self.scratch.borrow_mut();
-        k.residual(&self.minus_z, y, x, other);
-        std::mem::swap(x, other);
+        k.subtract(&self.minus_z, y, x, other);
     }
 
     fn bytes(&self, k: &K) -> Bytes {
         let [parts, az, z] = [&self.parts, &self.az, &self.minus_z].map(|m| k.matrix_bytes(m));
         Bytes {
             held: parts.held + az.held + z.held,
-            moved: parts.moved + self.coarse.moved(k) + az.moved,
+            moved: parts.moved + self.coarse.moved(k) + k.subtract_moved(&self.az),
         }
     }
 }

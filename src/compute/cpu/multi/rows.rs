@@ -9,7 +9,7 @@ use super::super::multiversion::multiversion;
 use super::super::row_sums::{SUMS, in_four_sums};
 use super::super::runs::Runs;
 use super::super::simd::{Simd, prefetch_ahead};
-use super::super::spmv::{ROWS_PER_TASK, Rows};
+use super::super::spmv::Rows;
 use super::super::stream;
 use super::lanes::{Lanes, Strip, from_memory, joined, strips, with_lanes};
 use super::{runs, updates};
@@ -30,16 +30,17 @@ pub(in crate::compute::cpu) fn product(
     let of_row = checked(a, columns, x, y);
     assert!(b.is_none_or(|b| b.len() == y.len()));
     let (all, piece) = (y.len(), updates::chunk(columns) * a.block_size);
+    let rows = if parallel { a.per_task() } else { 0 };
     let task = |task: usize, y: &mut [f64]| {
         let mut stored = Stored::new(all, piece);
         for (at, y) in y.chunks_mut(piece).enumerate() {
-            let from = task * ROWS_PER_TASK * of_row + at * piece;
+            let from = task * rows * of_row + at * piece;
             let b = b.map(|b| &b[from..][..y.len()]);
             stored.make(y, |y| some_rows(a, columns, x, b, from / of_row, y));
         }
     };
     if parallel {
-        Threads::Pool.chunks(y, ROWS_PER_TASK * of_row, 1, task);
+        Threads::Pool.chunks(y, rows * of_row, 1, task);
     } else {
         task(0, y);
     }

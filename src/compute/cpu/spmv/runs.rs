@@ -7,7 +7,7 @@ use super::super::multiversion::multiversion;
 use super::super::row_sums::{in_four_sums, row_sum};
 use super::super::runs::{Run, Runs, with_columns};
 use super::super::simd::{Simd, prefetch_ahead};
-use super::{ROWS_PER_TASK, Rows, rows_by_columns};
+use super::{Rows, rows_by_columns};
 use crate::base::threads::Threads;
 
 /// As [`super::product`], of blocks of one.
@@ -20,11 +20,12 @@ pub(in super::super) fn product(
     parallel: bool,
 ) {
     assert_eq!((y.len(), x.len()), (a.row_ptr.len() - 1, a.columns));
+    let per_task = a.per_task();
     let task = |task, y: &mut [f64]| {
-        let first = task * ROWS_PER_TASK;
+        let first = task * per_task;
         rows(runs, a, x, b.map(|b| &b[first..]), first, y);
     };
-    Threads::when(parallel).chunks(y, ROWS_PER_TASK, 1, task);
+    Threads::when(parallel).chunks(y, per_task, 1, task);
 }
 
 multiversion! { fn rows[](runs: &Runs, a: Rows, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = rows_body }
