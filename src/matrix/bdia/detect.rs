@@ -1,10 +1,12 @@
 //! Recognises the block hepta-diagonal part of a matrix by its pattern.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
+use crate::matrix::pattern::{Pattern, block_pattern_on};
 
 /// A distance belongs to the stencil when on average every other one of the inspected cells has a
 /// block there: two cells in a direction give one each, above and below taken together.
@@ -39,7 +41,8 @@ impl Hepta {
         let block_size = a.block_size();
         let whole = a.rows().is_multiple_of(block_size);
         assert!(a.rows() == a.cols() && whole, "pad the matrix first");
-        let distances = distances(a, block_size);
+        let blocks = block_pattern_on(Threads::Pool, a);
+        let distances = distances(&blocks);
         let largest = distances.last().copied().unwrap_or(1);
         let mut offsets: Vec<i64> =
             distances.iter().flat_map(|&d| [-(d as i64), d as i64]).collect();
@@ -47,10 +50,10 @@ impl Hepta {
         offsets.sort_unstable();
         let cells = cells(a, block_size, &distances, largest);
         let mut hepta = Self { block_size, cells, offsets, half_shift: false };
-        let Some(straight) = hepta.misfit(a) else { return Ok(hepta) };
+        let Some(straight) = hepta.straight_misfit(a, &blocks) else { return Ok(hepta) };
         if block_size.is_multiple_of(2) {
             hepta.half_shift = true;
-            if hepta.misfit(a).is_none() {
+            if hepta.misfit(a, 0..cells * block_size).is_none() {
                 return Ok(hepta);
             }
             hepta.half_shift = false;
@@ -72,20 +75,35 @@ impl Hepta {
         self.half_shift && cell % 2 == 1
     }
 
-    /// Number of the offset and column within the block at which a cell holds column `j`.
-    pub(super) fn place(&self, cell: usize, j: usize) -> Option<(usize, usize)> {
-        (0..self.offsets.len()).find_map(|at| {
+    /// Number of the offset, `from` or a later one, and column within the block at which a cell holds column `j`.
+    #[inline]
+    pub(super) fn place(&self, cell: usize, from: usize, j: usize) -> Option<(usize, usize)> {
+        (from..self.offsets.len()).find_map(|at| {
             let c = j as i64 - self.column(cell, at);
             (0..self.block_size as i64).contains(&c).then_some((at, c as usize))
         })
     }
 
-    /// Row and column of the first entry between cells that lies in no block.
-    fn misfit(&self, a: &Csr) -> Option<(usize, usize)> {
+    /// Row and column of the first entry between cells that lies in no block, where blocks are those of the pattern:
+    /// each of those is in place, or none of its entries is.
+    fn straight_misfit(&self, a: &Csr, blocks: &Pattern) -> Option<(usize, usize)> {
+        let in_place = |i: usize, j: u32| {
+            j as usize >= self.cells
+                || self.offsets.binary_search(&(i64::from(j) - i as i64)).is_ok()
+        };
+        let all_in_place = |i: usize| blocks.row(i).iter().all(|&j| in_place(i, j));
+        let first =
+            Threads::Pool.find_map(self.cells, 1024, |i| (!all_in_place(i)).then_some(i))?;
+        self.misfit(a, first * self.block_size..(first + 1) * self.block_size)
+    }
+
+    /// The same among some rows.
+    fn misfit(&self, a: &Csr, rows: Range<usize>) -> Option<(usize, usize)> {
         let scalars = self.cells * self.block_size;
-        Threads::Pool.find_map(scalars, 1024, |i| {
+        Threads::Pool.find_map(rows.len(), 1024, |r| {
+            let i = rows.start + r;
             let mut between = a.row(i).0.iter().map(|&j| j as usize).take_while(|&j| j < scalars);
-            let outside = |&j: &usize| self.place(i / self.block_size, j).is_none();
+            let outside = |&j: &usize| self.place(i / self.block_size, 0, j).is_none();
             between.find(outside).map(|j| (i, j))
         })
     }
@@ -110,17 +128,12 @@ impl Hepta {
 }
 
 /// The distances, at most three, at which most cells with an even number have blocks.
-fn distances(a: &Csr, k: usize) -> Vec<usize> {
-    let blocks = a.rows() / k;
-    let count = |mut counts: HashMap<usize, usize>, even: usize| {
-        let i = 2 * even;
-        let rows = i * k..(i + 1) * k;
-        let mut columns: Vec<usize> =
-            rows.flat_map(|r| a.row(r).0.iter().map(|&j| j as usize / k)).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        for &j in columns.iter().filter(|&&j| j != i) {
-            *counts.entry(j.abs_diff(i)).or_default() += 1;
+fn distances(blocks: &Pattern) -> Vec<usize> {
+    let even = blocks.rows().div_ceil(2);
+    let count = |mut counts: HashMap<usize, usize>, cell: usize| {
+        let i = 2 * cell;
+        for &j in blocks.row(i).iter().filter(|&&j| j as usize != i) {
+            *counts.entry((j as usize).abs_diff(i)).or_default() += 1;
         }
         counts
     };
@@ -130,8 +143,8 @@ fn distances(a: &Csr, k: usize) -> Vec<usize> {
         }
         all
     };
-    let counts = Threads::Pool.fold(blocks.div_ceil(2), 4096, HashMap::new, count, together);
-    let least = LEAST_SHARE * blocks.div_ceil(2) as f64;
+    let counts = Threads::Pool.fold(even, 4096, HashMap::new, count, together);
+    let least = LEAST_SHARE * even as f64;
     let mut frequent: Vec<(usize, usize)> =
         counts.into_iter().filter(|&(_, count)| count as f64 >= least).collect();
     frequent.sort_unstable_by_key(|&(distance, count)| (std::cmp::Reverse(count), distance));

@@ -75,9 +75,13 @@ impl Bdia {
         Threads::Pool.chunks(&mut self.values, of_cell.max(1), 256, |cell, blocks| {
             for r in 0..k {
                 let (cols, row) = a.row(cell * k + r);
+                // columns increase, so the blocks come one after the other
+                let mut from = 0;
                 for (&j, &v) in cols.iter().zip(row).take_while(|(j, _)| (**j as usize) < scalars) {
-                    let (at, c) = hepta.place(cell, j as usize).expect("checked when detected");
+                    let found = hepta.place(cell, from, j as usize);
+                    let (at, c) = found.expect("checked when detected");
                     blocks[(at * k + c) * k + r] = v;
+                    from = at;
                 }
             }
         });
